@@ -61,8 +61,12 @@ func (t *trial) letForget(node int) bool {
 	return true
 }
 
-// settle has the last operator end what others have begun.
+// settle has one more operator end what others have begun. Those stop: they might spread names over groups that
+// leave has stopped.
 func (t *trial) settle() {
+	for _, h := range t.operators {
+		h.Crash()
+	}
 	over := plan.GroupNames(t.Config.Groups)
 	h, done := t.operator(), false
 	var err error
@@ -92,9 +96,6 @@ func (t *trial) leave() (back func()) {
 		p.Sleep(context.Background(), t.operatorDice.Between(0, t.Config.TTL))
 		for t.spreadBy(p, []string{plan.GroupName(stays)}) != nil {
 			p.Sleep(context.Background(), t.Config.TTL/4)
-			if m := fleet.NewestMap(t.Masters); !m.Settled() {
-				t.spreadBy(p, m.Next) // whose operator has given up, or is gone
-			}
 		}
 		for i, m := range t.Masters {
 			if i/t.Config.GroupSize() != stays {
@@ -114,8 +115,10 @@ func (t *trial) leave() (back func()) {
 }
 
 func (t *trial) operator() *world.Host {
-	t.operators++
-	return world.NewHost(t.World, operatorIDs+t.operators%(fleet.ClientIDs-operatorIDs), fmt.Sprintf("operator %d", t.operators))
+	n := len(t.operators) + 1
+	h := world.NewHost(t.World, operatorIDs+n%(fleet.ClientIDs-operatorIDs), fmt.Sprintf("operator %d", n))
+	t.operators = append(t.operators, h)
+	return h
 }
 
 // spreadBy runs operate.Spread on an operator's host.

@@ -27,8 +27,8 @@ type trial struct {
 	snapshots map[*plan.Fault]map[string]*masters.Entry
 	ends      []*ending
 
-	forgetful    map[int]bool // the masters that lost the map of groups, and may not have it again
-	operators    int          // that have spread names over groups
+	forgetful    map[int]bool  // the masters that lost the map of groups, and may not have it again
+	operators    []*world.Host // that have spread names over groups
 	operatorDice *world.Dice
 }
 
