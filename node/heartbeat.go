@@ -2,6 +2,7 @@ package node
 
 import (
 	"math"
+	"time"
 
 	"github.com/quorumlock/quorumlock/drift"
 	"github.com/quorumlock/quorumlock/node/guard"
@@ -196,4 +197,22 @@ func (m *Master) evidence(host wire.Host, asked drift.Instant, r wire.Reply) gua
 	e := guard.EvidenceOf(host, r)
 	e.Sent, e.Took = asked, m.now()-asked.Monotonic()
 	return e
+}
+
+// seen is what the last look has told of a master's clock.
+type seen struct {
+	offset  time.Duration // the master's clock minus our wall clock
+	began   time.Time     // what the master's clock said when ours was at zero; zero: not known
+	latency time.Duration // what the look took
+}
+
+// take takes evidence that came at an instant of our wall clock.
+func (s *seen) take(e guard.Evidence, now time.Time) {
+	if e.Took > 0 {
+		s.latency = e.Took
+	}
+	if !e.Time.IsZero() {
+		s.offset = e.Time.Sub(now.Add(-e.Took / 2))
+		s.began = e.Time.Add(-e.Sent.Monotonic() - e.Took/2)
+	}
 }

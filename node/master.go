@@ -60,24 +60,6 @@ type contact struct {
 	lastError error
 }
 
-// seen is what the last look has told of a master's clock.
-type seen struct {
-	offset  time.Duration // the master's clock minus our wall clock
-	began   time.Time     // what the master's clock said when ours was at zero; zero: not known
-	latency time.Duration // what the look took
-}
-
-// take takes evidence that came at an instant of our wall clock.
-func (s *seen) take(e guard.Evidence, now time.Time) {
-	if e.Took > 0 {
-		s.latency = e.Took
-	}
-	if !e.Time.IsZero() {
-		s.offset = e.Time.Sub(now.Add(-e.Took / 2))
-		s.began = e.Time.Add(-e.Sent.Monotonic() - e.Took/2)
-	}
-}
-
 // listeners get events; each may be nil.
 type listeners struct {
 	renew func(all bool) // see Renewing
