@@ -2,6 +2,9 @@ package redlock_test
 
 import (
 	"fmt"
+	"slices"
+	"strconv"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -9,36 +12,83 @@ import (
 )
 
 // BenchmarkGroups takes and releases free locks, each caller its own, over one, two and four groups of
-// three masters each, with as many callers for each group. Busy callers do nothing else, so the machine
-// is the limit, and the processor time of a pair is what counts: of this process and of all masters.
-// Callers that hold the lock for 2 ms leave the machine time, and the rate is what counts.
+// three masters each, with as many callers for each group. They work in turns of 200 ms, b.N turns each, and
+// the medians are told. Busy callers do nothing else, so the machine is the limit, and the processor time of
+// a pair is what counts: of this process and of all masters. Callers that hold the lock for 2 ms leave
+// the machine time, and the rate is what counts.
 func BenchmarkGroups(b *testing.B) {
-	for _, c := range []struct {
-		name    string
-		callers int // for each group
-		held    time.Duration
-	}{{"busy", 32, 0}, {"held 2ms", 4, 2 * time.Millisecond}} {
-		for _, groups := range []int{1, 2, 4} {
-			b.Run(fmt.Sprintf("%s/groups=%d", c.name, groups), func(b *testing.B) {
-				names := []string{"a", "b", "c", "d"}[:groups]
-				all := startGroups(b, names...)
-				all.spread(b, names...)
-				g := all.client(b)
-				locks := evenly(b, g, c.callers)
-				clients, masters := cpuTime(b), cpuTimeOf(b, all.all())
-				benchPairs(b, len(locks), func(caller int) error {
-					lease, err := locks[caller].Lock(ctx)
-					if err != nil {
-						return err
-					}
-					time.Sleep(c.held)
-					return lease.Unlock(ctx)
-				})
-				b.ReportMetric(float64((cpuTime(b)-clients).Microseconds())/float64(b.N), "client-us/pair")
-				b.ReportMetric(float64((cpuTimeOf(b, all.all())-masters).Microseconds())/float64(b.N), "masters-us/pair")
-			})
-		}
+	var sizes []*spreadPairs
+	for _, groups := range []int{1, 2, 4} {
+		names := []string{"a", "b", "c", "d"}[:groups]
+		all := startGroups(b, names...)
+		all.spread(b, names...)
+		sizes = append(sizes, &spreadPairs{masters: all.all(), groups: all.client(b), times: strconv.Itoa(groups)})
 	}
+	b.Run("busy", func(b *testing.B) { benchGroups(b, sizes, 32, 0) })
+	b.Run("held-2ms", func(b *testing.B) { benchGroups(b, sizes, 4, 2*time.Millisecond) })
+}
+
+// spreadPairs are locks of so many groups, and what was measured of them.
+type spreadPairs struct {
+	times   string
+	masters realMasters
+	groups  *redlock.Groups
+	locks   []*redlock.Mutex
+
+	client, server, rate []float64 // of each turn: us for a pair, and pairs a second
+}
+
+func benchGroups(b *testing.B, sizes []*spreadPairs, callers int, held time.Duration) {
+	for _, s := range sizes {
+		s.locks = evenly(b, s.groups, callers)
+		s.client, s.server, s.rate = nil, nil, nil
+	}
+	for i := range b.N * len(sizes) {
+		sizes[i%len(sizes)].turn(b, held)
+	}
+	of := func(s *spreadPairs, i int) float64 { return s.client[i] + s.server[i] }
+	for _, s := range sizes {
+		var cost, rate []float64
+		for i := range b.N {
+			cost = append(cost, of(s, i)/of(sizes[0], i))
+			rate = append(rate, s.rate[i]/sizes[0].rate[i])
+		}
+		b.ReportMetric(median(s.client), s.times+"-client-us/pair")
+		b.ReportMetric(median(s.server), s.times+"-masters-us/pair")
+		b.ReportMetric(median(cost), s.times+"-cpu-x")
+		b.ReportMetric(median(s.rate), s.times+"-pairs/s")
+		b.ReportMetric(median(rate), s.times+"-pairs-x")
+	}
+}
+
+// turn has all callers lock and unlock for 200 ms.
+func (s *spreadPairs) turn(b *testing.B, held time.Duration) {
+	var pairs atomic.Int64
+	client, server, began := cpuTime(b), cpuTimeOf(b, s.masters), time.Now()
+	together(len(s.locks), func(caller int) (goOn bool) {
+		lease, err := s.locks[caller].Lock(ctx)
+		if err != nil {
+			b.Error(err)
+			return false
+		}
+		time.Sleep(held)
+		if err := lease.Unlock(ctx); err != nil {
+			b.Error(err)
+			return false
+		}
+		pairs.Add(1)
+		return time.Since(began) < 200*time.Millisecond
+	})
+	took := time.Since(began)
+	each := func(used time.Duration) float64 { return float64(used.Microseconds()) / float64(pairs.Load()) }
+	s.client = append(s.client, each(cpuTime(b)-client))
+	s.server = append(s.server, each(cpuTimeOf(b, s.masters)-server))
+	s.rate = append(s.rate, float64(pairs.Load())/took.Seconds())
+}
+
+func median(all []float64) float64 {
+	sorted := slices.Sorted(slices.Values(all))
+	return sorted[len(sorted)/2]
 }
 
 // evenly returns locks that are used, as many in each group.
