@@ -187,7 +187,8 @@ func Regroup(ctx context.Context, addrs []string, opts ...Option) ([]string, err
 // Spread spreads names over these groups of masters from now on, for clients with [WithSpread] (see
 // [NewGroups]): it writes their map to all masters. The masters of all groups that have names now must
 // be given, by group, and those of the groups that get some. Each group must have been declared by Init,
-// with its name. The first Spread shuts all other clients out.
+// with its name. The first Spread shuts all other clients out, but not those without a restart guard, which read
+// no marker: end these before.
 //
 // No group has a name that moves for the longest restart guard that the options or any master knows
 // of; all other names are undisturbed. Spread logs how long that is (WithLogger) and waits. Then the new

@@ -57,8 +57,9 @@ Groups apply spreads the names. Each group must have been declared new, by
 move end, and nobody gets them for the longest restart guard; apply waits for
 that, and says how long. All other names are undisturbed. Fencing counters, the
 sizes of semaphores, and arrivals at latches move along. The first time all
-clients without WithSpread are shut out. If it fails, or is interrupted, run it
-again with the same --over: until then nobody gets the names that move.
+clients without WithSpread are shut out, but not those without a restart guard:
+end these before. If it fails, or is interrupted, run it again with the same
+--over: until then nobody gets the names that move.
 
 The exit code is 0 when nothing stands in the way, or the names are spread, and
 otherwise
