@@ -20,12 +20,9 @@ import (
 // try makes one attempt.
 func (l *lock) try(ctx context.Context) (*Lease, error) {
 	if l.home != nil {
-		return l.home.once(ctx, (*lock).try)
+		return l.home.once(ctx, (*lock).tryOnce)
 	}
-	if outer, err := l.nested(ctx); outer != nil || err != nil {
-		return outer, err
-	}
-	k := call{ctx: ctx, since: l.client.watch.Now()}
+	k := call{ctx: ctx}
 	lease, err := l.tryOnce(&k)
 	l.observeCall(&k, lease, err)
 	return lease, err
@@ -45,6 +42,10 @@ func (l *lock) begin(k *call) error {
 }
 
 func (l *lock) tryOnce(k *call) (*Lease, error) {
+	if outer, err := l.nested(k); k.nested {
+		return outer, err
+	}
+	k.since = l.client.watch.Now()
 	if err := l.begin(k); err != nil {
 		return nil, err
 	}
@@ -67,18 +68,19 @@ func (l *lock) tryOnce(k *call) (*Lease, error) {
 // ends. If other callers have waited recently, it waits in line behind them.
 func (l *lock) acquire(ctx context.Context) (*Lease, error) {
 	if l.home != nil {
-		return l.home.until(ctx, (*lock).acquire)
+		return l.home.until(ctx, (*lock).tryAndWait)
 	}
-	if outer, err := l.nested(ctx); outer != nil || err != nil {
-		return outer, err
-	}
-	k := call{ctx: ctx, since: l.client.watch.Now()}
+	k := call{ctx: ctx}
 	lease, err := l.tryAndWait(&k)
 	l.observeCall(&k, lease, err)
 	return lease, err
 }
 
 func (l *lock) tryAndWait(k *call) (*Lease, error) {
+	if outer, err := l.nested(k); k.nested {
+		return outer, err
+	}
+	k.since = l.client.watch.Now()
 	if err := l.begin(k); err != nil {
 		return nil, err
 	}
@@ -111,7 +113,7 @@ func (l *lock) wait(k *call, w *waiting.Waiter) (*Lease, error) {
 	lease, err := l.await(k.ctx, w)
 	w.Leave(lease != nil)
 	times, votes, told := w.Asked()
-	k.waited, k.others = told, perhaps
+	k.waited, k.others = k.waited || told, perhaps
 	if told {
 		k.others = some
 	}

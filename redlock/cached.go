@@ -83,14 +83,11 @@ func (e cachedClaim) extend(value string, ttl time.Duration) *wire.Command {
 // acquireCached is acquire, or try, for a lock that is Cached.
 func (l *lock) acquireCached(ctx context.Context, tries bool) (*Lease, error) {
 	if l.home != nil {
-		again := func(l *lock, ctx context.Context) (*Lease, error) { return l.acquireCached(ctx, tries) }
+		enter := func(l *lock, k *call) (*Lease, error) { return l.enterTenure(k, tries) }
 		if tries {
-			return l.home.once(ctx, again)
+			return l.home.once(ctx, enter)
 		}
-		return l.home.until(ctx, again)
-	}
-	if outer, err := l.nested(ctx); outer != nil || err != nil {
-		return outer, err
+		return l.home.until(ctx, enter)
 	}
 	k := call{ctx: ctx}
 	lease, err := l.enterTenure(&k, tries)
@@ -101,6 +98,9 @@ func (l *lock) acquireCached(ctx context.Context, tries bool) (*Lease, error) {
 // enterTenure returns a section. A caller whose lease has ended before it could use it, because the
 // process stood still, enters anew.
 func (l *lock) enterTenure(k *call, tries bool) (*Lease, error) {
+	if outer, err := l.nested(k); k.nested {
+		return outer, err
+	}
 	if l.observed() {
 		k.since = l.client.watch.Now()
 	}
@@ -175,7 +175,7 @@ func (t *tenure) ask(l *lock, k *call, tries bool) (*Lease, error) {
 	of, asked := *l, call{ctx: k.ctx, since: t.client.watch.Now()}
 	of.tenure, of.told = t, k.waited
 	lease, err := of.askMasters(&asked, tries)
-	k.attempts, k.votes, k.waited = asked.attempts, asked.votes, k.waited || asked.waited
+	k.attempts, k.votes, k.waited = k.attempts+asked.attempts, asked.votes, k.waited || asked.waited
 	if err != nil {
 		t.post(tenureEvent{kind: leaseRefused})
 		return nil, err

@@ -310,71 +310,74 @@ func (h *home) lock(ctx context.Context) (*lock, error) {
 		return l, nil
 	}
 	l := h.on(c)
-	l.within = h
 	h.last.Store(l)
 	return l, nil
 }
 
-// once has take take the lock where it is now. Of a group that is gone the others must tell that the lock
-// has left it.
-func (h *home) once(ctx context.Context, take func(*lock, context.Context) (*Lease, error)) (*Lease, error) {
-	k := h.call(ctx)
-	l, err := h.lock(ctx)
-	if err != nil {
-		return nil, h.failed(k, err)
-	}
-	lease, err := take(l, ctx)
-	if errors.Is(err, ErrNoQuorum) && rouseAll(ctx, h.groups.clients) {
-		if now, failed := h.lock(ctx); failed == nil && now != l {
-			lease, err = take(now, ctx)
+// way is how a call takes a lock: once, or waiting for it.
+type way func(*lock, *call) (*Lease, error)
+
+// once takes the lock where it is now. Of a group that is gone the others must tell that the lock has left it.
+func (h *home) once(ctx context.Context, take way) (*Lease, error) {
+	return h.tell(ctx, func(k *call) (*Lease, error) {
+		l, err := h.lock(ctx)
+		if err != nil {
+			return nil, err
 		}
-	}
-	if errors.Is(err, ErrMoved) {
-		return nil, h.failed(k, err)
-	}
-	return lease, err
+		lease, err := take(l, k)
+		if errors.Is(err, ErrNoQuorum) && rouseAll(ctx, h.groups.clients) {
+			if now, failed := h.lock(ctx); failed == nil && now != l {
+				return take(now, k)
+			}
+		}
+		return lease, err
+	})
 }
 
-// call is one that the observer is told of once, however often the names move.
-func (h *home) call(ctx context.Context) call {
-	k := call{ctx: ctx}
-	if c := h.groups.clients[0]; c.opt.observer != nil {
-		k.since = c.watch.Now()
-	}
-	return k
+// until takes the lock as soon as it can, in whatever group that is.
+func (h *home) until(ctx context.Context, take way) (*Lease, error) {
+	return h.tell(ctx, func(k *call) (*Lease, error) {
+		for {
+			lease, err := h.untilMoved(k, take)
+			if !errors.Is(err, ErrMoved) || !h.groups.moves(h.names) {
+				return lease, err
+			}
+			c := h.groups.clients[0]
+			if ended := c.pause(ctx, min(c.opt.nodeTimeout, c.opt.retryInterval)); ended != nil {
+				return nil, &Error{Op: "lock", Name: strings.Join(h.names, ","), Err: ended, last: ErrMoved}
+			}
+		}
+	})
 }
 
-// failed tells the observer that a call has failed because of a move, and returns err.
-func (h *home) failed(k call, err error) error {
-	h.on(h.groups.clientOrFirst(h.names...)).observeCall(&k, nil, err)
-	return err
-}
-
-// untilMoved is once, for as long as the names stay where they are: then it returns ErrMoved.
-func (h *home) untilMoved(ctx context.Context, take func(*lock, context.Context) (*Lease, error)) (*Lease, error) {
-	l, err := h.lock(ctx)
+// untilMoved takes the lock while it stays where it is: then it returns ErrMoved.
+func (h *home) untilMoved(k *call, take way) (*Lease, error) {
+	l, err := h.lock(k.ctx)
 	if err != nil {
 		return nil, err
 	}
-	return h.groups.during(ctx, l.client, h.names, func(ctx context.Context) (*Lease, error) { return take(l, ctx) })
+	return h.groups.during(k.ctx, l.client, h.names, func(ctx context.Context) (*Lease, error) {
+		caller := k.ctx
+		defer func() { k.ctx = caller }()
+		k.ctx = ctx
+		return take(l, k)
+	})
 }
 
-// until is untilMoved, again and again until the names are in a group.
-func (h *home) until(ctx context.Context, take func(*lock, context.Context) (*Lease, error)) (*Lease, error) {
-	k := h.call(ctx)
-	for {
-		lease, err := h.untilMoved(ctx, take)
-		switch {
-		case !errors.Is(err, ErrMoved):
-			return lease, err
-		case !h.groups.moves(h.names):
-			return nil, h.failed(k, err)
-		}
-		c := h.groups.clients[0]
-		if ended := c.pause(ctx, min(c.opt.nodeTimeout, c.opt.retryInterval)); ended != nil {
-			return nil, h.failed(k, &Error{Op: "lock", Name: strings.Join(h.names, ","), Err: ended, last: ErrMoved})
-		}
+// tell has the observer told once of a call, however often the names move meanwhile.
+func (h *home) tell(ctx context.Context, take func(k *call) (*Lease, error)) (*Lease, error) {
+	k, watch := call{ctx: ctx}, h.groups.clients[0].watch
+	began := watch.Now()
+	lease, err := take(&k)
+	l := h.last.Load()
+	if lease != nil {
+		l = lease.lock
+	} else if l == nil {
+		l = h.on(h.groups.clientOrFirst(h.names...))
 	}
+	k.since, k.before = l.client.watch.Now(), watch.Since(began)
+	l.observeCall(&k, lease, err)
+	return lease, err
 }
 
 // moves reports whether Lock may find the names in one group later: they move, or have just moved.
@@ -386,46 +389,4 @@ func (g *Groups) moves(names []string) bool {
 	}
 	owner := common(names, func(name string) string { return spread.Highest(groups, name) })
 	return slices.ContainsFunc(g.clients, func(c *Client) bool { return c.opt.group.name == owner })
-}
-
-// moved returns ErrMoved if the client's group does not have the names of the lock, by the newest
-// map that its masters have told.
-//
-// Invariant: every vote that counts has told us its master's map before. After an operator has marked
-// all masters, each quorum has one that tells the new map. So whoever looks at the map after the last
-// vote knows of the change.
-func (l *lock) moved() error {
-	g := l.client.opt.group
-	if g.masters == nil {
-		return nil
-	}
-	m, _ := g.masters.Map()
-	if l.kind.names == nil {
-		if m.Owner(l.name) == g.name {
-			return nil
-		}
-		return moved(m, []string{l.name})
-	}
-	if common(l.kind.names, m.Owner) != g.name {
-		return moved(m, l.kind.names)
-	}
-	return nil
-}
-
-// moved says where the names are.
-func moved(m spread.Map, names []string) error {
-	if m.Number == 0 {
-		return fmt.Errorf("%w: no master has told a map of groups (see redlock.Spread)", ErrMoved)
-	}
-	var where []string
-	for _, name := range names {
-		owner := m.Owner(name)
-		if owner == "" {
-			owner = "no group, since it moves to " + spread.Highest(m.Next, name)
-		}
-		if where = append(where, fmt.Sprintf("%.60q is in %s", name, owner)); len(where) == maxListed {
-			break
-		}
-	}
-	return fmt.Errorf("%w: %s", ErrMoved, strings.Join(where, ", "))
 }

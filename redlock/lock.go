@@ -3,9 +3,12 @@ package redlock
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
+	"strings"
 	"time"
 
+	"github.com/quorumlock/quorumlock/internal/spread"
 	"github.com/quorumlock/quorumlock/internal/values"
 	"github.com/quorumlock/quorumlock/node/wire"
 	"github.com/quorumlock/quorumlock/quorum"
@@ -135,7 +138,6 @@ type lock struct {
 	nest   any     // the key by which nested calls find a lease that excludes them; nil: none
 	tenure *tenure // whose leases these are; nil: they are their callers'
 	home   *home   // of a handle of Groups: finds the client to lock with; nil: it is this client
-	within *home   // it is this lock in one group; nil: it is in no other
 	told   bool    // the observer knows that the caller waits
 	err    error   // for invalid options; every operation returns it
 }
@@ -298,4 +300,46 @@ func (done) Judge(_ wire.Op, r wire.Reply) quorum.Vote {
 func isAbsent(r wire.Reply) bool {
 	state, ok := wire.KeyStateOf(r)
 	return ok && state == wire.Absent
+}
+
+// moved returns ErrMoved if the client's group does not have the names of the lock, by the newest
+// map that its masters have told.
+//
+// Invariant: every vote that counts has told us its master's map before. After an operator has marked
+// all masters, each quorum has one that tells the new map. So whoever looks at the map after the last
+// vote knows of the change.
+func (l *lock) moved() error {
+	g := l.client.opt.group
+	if g.masters == nil {
+		return nil
+	}
+	m, _ := g.masters.Map()
+	if l.kind.names == nil {
+		if m.Owner(l.name) == g.name {
+			return nil
+		}
+		return moved(m, []string{l.name})
+	}
+	if common(l.kind.names, m.Owner) != g.name {
+		return moved(m, l.kind.names)
+	}
+	return nil
+}
+
+// moved says where the names are.
+func moved(m spread.Map, names []string) error {
+	if m.Number == 0 {
+		return fmt.Errorf("%w: no master has told a map of groups (see redlock.Spread)", ErrMoved)
+	}
+	var where []string
+	for _, name := range names {
+		owner := m.Owner(name)
+		if owner == "" {
+			owner = "no group, since it moves to " + spread.Highest(m.Next, name)
+		}
+		if where = append(where, fmt.Sprintf("%.60q is in %s", name, owner)); len(where) == maxListed {
+			break
+		}
+	}
+	return fmt.Errorf("%w: %s", ErrMoved, strings.Join(where, ", "))
 }

@@ -91,16 +91,17 @@ func (l *lock) outer(ctx context.Context) *Lease {
 	return nil
 }
 
-// nested returns the lease that the context carries for this lock, with one more hold;
-// nil if it carries none that is held.
-func (l *lock) nested(ctx context.Context) (*Lease, error) {
+// nested returns the lease that the context carries for this lock, with one more hold. If it carries
+// none that is held, k.nested is false.
+func (l *lock) nested(k *call) (*Lease, error) {
 	if l.nest == nil {
 		return nil, nil
 	}
-	outer := l.outer(ctx)
+	outer := l.outer(k.ctx)
 	if outer == nil || outer.endIfExpired() {
 		return nil, nil
 	}
+	k.nested = true
 	switch {
 	case !l.isAgain(outer.lock):
 		return nil, l.failed("lock", nestedError("as one of other names"), nil)
@@ -109,6 +110,7 @@ func (l *lock) nested(ctx context.Context) (*Lease, error) {
 	case outer.shared() && l.kind.label != "read":
 		return nil, l.failed("lock", nestedError("for reading, and there is no upgrade"), nil)
 	case !outer.holdAgain():
+		k.nested = false
 		return nil, nil
 	}
 	return outer, nil

@@ -128,19 +128,21 @@ func (l *Lease) held() time.Duration {
 type call struct {
 	ctx      context.Context
 	since    drift.Instant
+	before   time.Duration // that had passed then, in other groups
 	asked    drift.Instant // no later than the masters were
 	attempts int
 	waited   bool
 	others   others // whether other processes wait; see tenure
 	votes    []Vote // of the attempt that decided
+	nested   bool   // the context's own lease decides; the observer is told nothing
 }
 
 // observeCall tells how a call ended.
 func (l *lock) observeCall(k *call, lease *Lease, err error) {
-	if !l.observed() || l.within != nil && errors.Is(err, ErrMoved) { // home tells, if the call fails
+	if !l.observed() || k.nested {
 		return
 	}
-	e := Event{Kind: LockFailed, Err: err, Attempts: k.attempts, Waited: k.waited, Context: k.ctx, Elapsed: l.client.watch.Since(k.since)}
+	e := Event{Kind: LockFailed, Err: err, Attempts: k.attempts, Waited: k.waited, Context: k.ctx, Elapsed: k.before + l.client.watch.Since(k.since)}
 	if err == nil {
 		e.Kind, e.Value, e.Votes = LockAcquired, lease.value, k.votes
 	} else if failed := new(Error); errors.As(err, &failed) {

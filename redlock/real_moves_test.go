@@ -295,18 +295,20 @@ func TestReal_L90_a_move_fails_at_a_master_that_hangs(t *testing.T) {
 	all.spread(t, "b")
 }
 
-// Each call ends in one event, however often its name moves.
+// Each call ends in one event, however often its name moves, and the event is about the whole call.
 func TestReal_groups_tell_an_observer_of_each_call_once(t *testing.T) {
 	t.Parallel()
 	all := startGroups(t, "a", "b")
 	all.spread(t, "a")
 	var mu sync.Mutex
 	var told []string
+	var took time.Duration
 	observe := redlock.WithObserver(func(e redlock.Event) {
 		mu.Lock()
 		defer mu.Unlock()
 		if e.Kind == redlock.LockAcquired || e.Kind == redlock.LockFailed {
-			told = append(told, fmt.Sprint(e.Kind, " ", errors.Is(e.Err, redlock.ErrMoved)))
+			told = append(told, fmt.Sprint(e.Kind, " ", errors.Is(e.Err, redlock.ErrMoved), " ", e.Waited))
+			took = e.Elapsed
 		}
 	})
 	var clients []*redlock.Client
@@ -319,7 +321,8 @@ func TestReal_groups_tell_an_observer_of_each_call_once(t *testing.T) {
 	lock(t, all.client(t).Mutex("orders"))
 	got := make(chan *redlock.Lease, 1)
 	go func() { got <- leased(t)(g.Mutex("orders").Lock(ctx)) }()
-	moved := make(chan error, 1)
+	eventually(t, "it is queued", func() bool { return all["a"].queued(t, "orders") })
+	moved, began := make(chan error, 1), time.Now()
 	go func() { moved <- all.trySpread("b") }()
 	eventually(t, "the name moves", func() bool { _, err := g.Group("orders"); return err != nil })
 
@@ -327,11 +330,12 @@ func TestReal_groups_tell_an_observer_of_each_call_once(t *testing.T) {
 
 	mustBe(t, err, redlock.ErrMoved)
 	noError(t, <-moved)
+	waited := time.Since(began)
 	arrival(t, "the lease", got)
 	mu.Lock()
 	defer mu.Unlock()
-	if want := []string{"failed true", "acquired false"}; !slices.Equal(told, want) {
-		t.Errorf("the observer was told %q, want %q", told, want)
+	if want := []string{"failed true false", "acquired false true"}; !slices.Equal(told, want) || took < waited {
+		t.Errorf("the observer was told %q, the last after %v, want %q, after %v at least", told, took, want, waited)
 	}
 }
 
