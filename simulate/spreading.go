@@ -121,6 +121,9 @@ func (t *trial) operator() *world.Host {
 	return h
 }
 
+// slowest is how long a message of an operator takes at most. He gives up a master that takes longer.
+const slowest = 500 * time.Millisecond
+
 // spreadBy runs operate.Spread on an operator's host.
 func (t *trial) spreadBy(p *world.Routine, over []string) error {
 	if t.Config.Variant != "" {
@@ -130,7 +133,9 @@ func (t *trial) spreadBy(p *world.Routine, over []string) error {
 	c := fleet.Office(t.Masters, t.Config.Guard(1))
 	c.Logger = slog.New(slog.DiscardHandler)
 	c.Clock = waitsBefore{p.Host.Clock, p}
-	c.Dialer = delayed(c.Dialer, func() { p.Sleep(context.Background(), t.Latency.Draw(t.operatorDice)) })
+	c.Dialer = delayed(c.Dialer, func() {
+		p.Sleep(context.Background(), min(t.Latency.Draw(t.operatorDice), slowest))
+	})
 	_, err := operate.Spread(context.Background(), fleet.AddressesOf(t.Masters, t.Config.Groups), over, c)
 	return err
 }
