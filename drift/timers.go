@@ -2,6 +2,7 @@ package drift
 
 import (
 	"container/heap"
+	"sync/atomic"
 	"time"
 
 	"github.com/benbjohnson/clock"
@@ -28,6 +29,7 @@ type Timers struct {
 	pending    timerHeap
 	now        time.Duration // accumulated time, never steps back
 	read       Instant       // the reading that now belongs to
+	slept      atomic.Int64  // how far the wall clock is ahead of the monotonic one in read, in ns
 	clockTimer *clock.Timer  // nil while nothing is pending
 	fires      time.Duration // when clockTimer does, on the monotonic clock
 	closed     bool
@@ -85,6 +87,20 @@ func (t *Timers) SetAround(timer *Timer, from Instant, d, slack time.Duration, h
 	t.arm()
 }
 
+// Awoke has the timers fire in time if the machine was suspended before now, which was just read: whoever
+// begins something after a suspend that a timer set before it must end calls Awoke.
+func (t *Timers) Awoke(now Instant) {
+	if now.wall-now.mono-time.Duration(t.slept.Load()) < time.Millisecond {
+		return
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.at(now)
+	if !t.closed {
+		t.arm()
+	}
+}
+
 // Cancel stops the timer and reports whether it was pending.
 // When it reports false the timer has fired, or is about to.
 func (t *Timers) Cancel(timer *Timer) bool {
@@ -130,6 +146,7 @@ func (t *Timers) at(in Instant) time.Duration {
 	}
 	t.now += in.Sub(t.read)
 	t.read = in
+	t.slept.Store(int64(in.wall - in.mono))
 	return t.now
 }
 

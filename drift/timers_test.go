@@ -208,6 +208,24 @@ func TestS12_what_is_set_after_the_resume_rings_in_time(t *testing.T) {
 	}
 }
 
+// Whoever begins something after the resume that an older timer ends says so, and that timer is not late.
+func TestS12_an_older_timer_rings_in_time_for_who_has_awoken(t *testing.T) {
+	clk := newManual()
+	watch := NewStopwatch(clk)
+	a := NewTimers(watch)
+	b := &bell{clk: clk}
+	a.Set(&b.timer, time.Minute+400*ms, b)
+	clk.run(300 * ms)
+	clk.wall = clk.wall.Add(time.Minute) // suspended
+
+	a.Awoke(watch.Now())
+	clk.run(2 * time.Second)
+
+	if want := []time.Duration{400 * ms}; !slices.Equal(b.rings, want) {
+		t.Errorf("rang at %v, want %v", b.rings, want)
+	}
+}
+
 func TestTimers_still_ring_after_the_wall_clock_went_forward_and_back(t *testing.T) {
 	clk := newManual()
 	a := NewTimers(NewStopwatch(clk))

@@ -224,7 +224,7 @@ func (m *Master) settle(k call, r wire.Reply) {
 		r = wire.Reply{Err: &wire.Error{Node: m.Addr(), Op: wire.OpRelease, Err: &wire.ReplyError{Value: r.Value}}}
 	}
 	if k.cmd.Op.Votes() {
-		m.voted(k.cmd.Op, r.Err)
+		m.voted(k.cmd.Op, r)
 	}
 	if r.Err != nil {
 		m.mu.Lock()

@@ -32,14 +32,15 @@ type refusal struct {
 // that is over.
 const refusalCounts = 10 * time.Second
 
-// voted notes whether the master stores what it is asked to, by a vote. Some extensions it grants anyway.
-func (m *Master) voted(op wire.Op, err *wire.Error) {
+// voted notes whether the master stores what it is asked to, by a vote. It may say that a lock is taken, and
+// extend a lease, although it stores nothing.
+func (m *Master) voted(op wire.Op, r wire.Reply) {
 	switch {
-	case err != nil:
-		if unwritable(err) {
-			m.trust.unwritable.Store(&refusal{err, m.now()})
+	case r.Err != nil:
+		if unwritable(r.Err) {
+			m.trust.unwritable.Store(&refusal{r.Err, m.now()})
 		}
-	case m.trust.unwritable.Load() != nil && (op.Grants() || op == wire.OpAsk):
+	case m.trust.unwritable.Load() != nil && (op.Grants() && !wire.Refused(r) || op == wire.OpAsk):
 		m.trust.unwritable.Store(nil)
 	}
 }

@@ -306,6 +306,7 @@ func (t *tenure) advance(e tenureEvent) tenureEffects {
 	fx := t.step(&e)
 	if t.state == used && t.section == nil {
 		t.give(&e, &fx)
+		t.client.timers.Awoke(e.now)
 	}
 	switch {
 	case fx.rest > 0:

@@ -29,11 +29,18 @@ import (
 // Every further Close waits for the first one, and returns the same.
 func (c *Client) Close() error { return closeAll(c)[0] }
 
-// closeAll closes clients side by side: all leases are released before a master is waited for that hangs.
+// closeAll closes clients side by side: all leases are ended before work is waited for, and released before a
+// master is waited for that hangs.
 func closeAll(clients ...*Client) []error {
 	ours, errs := make([]bool, len(clients)), make([]error, len(clients)) // or somebody else closes it
+	working := make([][]*Lease, len(clients))
 	for i, c := range clients {
-		ours[i] = c.beginClose()
+		working[i], ours[i] = c.beginClose()
+	}
+	for i, c := range clients {
+		if ours[i] {
+			c.endWork(working[i])
+		}
 	}
 	for i, c := range clients {
 		if ours[i] {
@@ -60,8 +67,9 @@ func (c *Client) endClose() {
 	close(c.farewell.ended)
 }
 
-// beginClose ends all leases, and begins to release them. It reports false if that was done before.
-func (c *Client) beginClose() bool {
+// beginClose ends all leases, and begins to release them, but those under which somebody works (StopWithin). It
+// reports false if that was done before.
+func (c *Client) beginClose() (working []*Lease, ours bool) {
 	for _, l := range c.leases() {
 		l.mayClose()
 	}
@@ -71,7 +79,7 @@ func (c *Client) beginClose() bool {
 	if c.closed.Swap(true) {
 		c.mu.Unlock()
 		c.leave()
-		return false
+		return nil, false
 	}
 	c.mu.Unlock()
 	leases := c.leases()
@@ -87,14 +95,29 @@ func (c *Client) beginClose() bool {
 	}
 	releases := make([]*wire.Command, 0, len(leases))
 	for _, l := range leases {
+		if l.deadline != nil {
+			working = append(working, l)
+			continue
+		}
+		releases = append(releases, l.releaseCommand())
+	}
+	c.farewell.begin(c, releases)
+	return working, true
+}
+
+// endWork waits until the work under leases has ended, or stop is called, and releases them.
+func (c *Client) endWork(working []*Lease) {
+	var releases []*wire.Command
+	for _, l := range working {
 		l.awaitWork()
 		if !l.withholds() {
 			releases = append(releases, l.releaseCommand())
 		}
 	}
+	if len(releases) > 0 {
+		c.farewell.sweep(c.members.Nodes(), releases)
+	}
 	c.leave()
-	c.farewell.begin(c, releases)
-	return true
 }
 
 // farewell is what a client must do before its nodes may be closed: every operation
@@ -151,26 +174,33 @@ func (f *farewell) lastLeft() {
 	}
 }
 
-// begin has every node delete what the leases left.
+// begin has every node delete what the leases left. It is not over before all operations are.
 func (f *farewell) begin(c *Client, releases []*wire.Command) {
-	nodes := c.members.Nodes()
 	f.mu.Lock()
 	f.client = c
-	f.parts += len(nodes) + 1
+	f.parts++
 	f.mu.Unlock()
 	f.look()
+	f.sweep(c.members.Nodes(), releases)
+}
+
+// sweep has every node run the releases.
+func (f *farewell) sweep(nodes []node.Node, releases []*wire.Command) {
+	f.mu.Lock()
+	f.parts += len(nodes)
+	f.mu.Unlock()
 	for _, n := range nodes {
 		s := &sweep{farewell: f, node: n, releases: releases}
-		s.mu.In(c.seams.Steps)
+		s.mu.In(f.client.seams.Steps)
 		s.goOn()
 	}
 }
 
-// done ends one part. The calls may be over before the farewell has begun.
+// done ends one part.
 func (f *farewell) done() {
 	f.mu.Lock()
 	f.parts--
-	last := f.parts == 0 && f.client != nil
+	last := f.parts == 0
 	f.mu.Unlock()
 	if last {
 		close(f.over)

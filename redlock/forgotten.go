@@ -28,7 +28,7 @@ func (c *Client) renewSoon() { renewAll(c.leases()) }
 func renewAll(leases []*Lease) {
 	spread := time.Duration(len(leases)) * betweenRenewals
 	for _, l := range leases {
-		l.renewWithin(min(spread, l.reachNow()/8))
+		l.renewWithin(min(spread, l.budgetNow()/8))
 	}
 }
 
@@ -51,7 +51,7 @@ func (l *Lease) due(i int) (left time.Duration) {
 	now := l.now()
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.lacks.Has(i) || now.Sub(l.since) > l.pace(l.reach()/4+l.reach()/8) { // see planRenewal
+	if l.lacks.Has(i) || now.Sub(l.since) > l.pace(l.budget/4+l.budget/8) { // see planRenewal
 		left = max(0, l.left(now))
 	}
 	l.lacks &^= quorum.Only(i)
@@ -78,10 +78,10 @@ func (l *Lease) ttlNow() time.Duration {
 	return l.ttl
 }
 
-func (l *Lease) reachNow() time.Duration {
+func (l *Lease) budgetNow() time.Duration {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.reach()
+	return l.budget
 }
 
 // renewWithin plans the next renewal within d, unless the lease is not renewed at all. A

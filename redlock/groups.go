@@ -237,21 +237,13 @@ func (g *Groups) stays(ctx context.Context, at *Client, names []string) (_ conte
 	}
 }
 
-// cutOff reports whether a call waits in a group of which no quorum votes. Only the masters of other groups
-// can tell that its names have left, so their clients do not rest (L89).
+// cutOff reports whether a client is in use of whose masters no quorum votes. Only those of other groups can
+// tell that its names have moved there, so their clients do not rest (L89).
 func (g *Groups) cutOff() bool {
 	if g == nil {
 		return false
 	}
-	var at []*Client
-	g.mu.Lock()
-	for _, s := range g.waiting {
-		if !slices.Contains(at, s.at) {
-			at = append(at, s.at)
-		}
-	}
-	g.mu.Unlock()
-	return slices.ContainsFunc(at, func(c *Client) bool { return c.voteless() != nil })
+	return slices.ContainsFunc(g.clients, func(c *Client) bool { return c.waitedFor() && c.voteless() != nil })
 }
 
 // during has take take a lock for as long as the names stay in the group of the client: then it returns
@@ -325,7 +317,8 @@ func (h *home) once(ctx context.Context, take way) (*Lease, error) {
 			return nil, err
 		}
 		lease, err := take(l, k)
-		if errors.Is(err, ErrNoQuorum) && rouseAll(ctx, h.groups.clients) {
+		if errors.Is(err, ErrNoQuorum) {
+			rouseAll(ctx, h.groups.clients)
 			if now, failed := h.lock(ctx); failed == nil && now != l {
 				return take(now, k)
 			}
@@ -360,6 +353,11 @@ func (h *home) untilMoved(k *call, take way) (*Lease, error) {
 		caller := k.ctx
 		defer func() { k.ctx = caller }()
 		k.ctx = ctx
+		if k.waited { // the observer knows it, from another group
+			told := *l
+			told.told = true
+			return take(&told, k)
+		}
 		return take(l, k)
 	})
 }

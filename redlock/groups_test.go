@@ -400,3 +400,39 @@ func TestGroups_that_are_not_used_rest_on(t *testing.T) {
 	arrival(t, "the lease", got).Release()
 	answers(t, masters["b"], wire.OpRelease, int64(1))
 }
+
+// L91: work under a lock of one group goes on for its grace. What is held in the other group is free at once, and
+// so is what else is held in its own.
+func TestL91_groups_do_not_wait_for_the_work_in_another(t *testing.T) {
+	a, b := newGroup(t, "a", "2:a,b"), newGroup(t, "b", "2:a,b")
+	g := groupsOf(t, a, b)
+	inA, busy, inB := nameBy(t, map[string]string{"a,b": "a", "a,c": "a"}), nameBy(t, map[string]string{"a,b": "a", "a,c": "c"}), nameBy(t, map[string]string{"a,b": "b"})
+	working, end := make(chan struct{}), make(chan struct{})
+	stops := g.Mutex(busy, redlock.StopWithin(400*time.Millisecond, func(error) {}))
+	worked := make(chan error, 1)
+	go func() {
+		worked <- redlock.Do(ctx, stops, func(context.Context) error {
+			close(working)
+			<-end
+			return nil
+		})
+	}()
+	select {
+	case <-working:
+	case err := <-worked:
+		t.Fatal(err)
+	}
+	mustLock(t, g.Mutex(inA))
+	mustLock(t, g.Mutex(inB))
+	closed := make(chan error, 1)
+	go func() { closed <- g.Close() }()
+	for group, name := range map[*aGroup]string{a: inA, b: inB} {
+		eventually(t, "nothing is held but what is worked under", func() bool {
+			group.nodes[0].mu.Lock()
+			defer group.nodes[0].mu.Unlock()
+			return group.nodes[0].keys[name].value == ""
+		})
+	}
+	close(end)
+	noError(t, arrival(t, "the end of Close", closed))
+}

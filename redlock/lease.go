@@ -82,7 +82,7 @@ func (l *Lease) begin(now drift.Instant) bool {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.renewIn(l.pace(l.lock.client.jitter(l.reach() / freshPart)))
+	l.renewIn(l.pace(l.lock.client.jitter(l.budget / freshPart)))
 	l.setTimer(now)
 	return true
 }

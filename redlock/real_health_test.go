@@ -8,6 +8,7 @@ import (
 
 	"github.com/quorumlock/quorumlock/internal/redistest"
 	"github.com/quorumlock/quorumlock/node/guard"
+	"github.com/quorumlock/quorumlock/node/wire"
 	"github.com/quorumlock/quorumlock/redlock"
 )
 
@@ -127,4 +128,50 @@ func TestReal_L88_a_client_is_not_healthy_whose_masters_store_no_locks(t *testin
 			noError(t, c.Healthy())
 		})
 	}
+}
+
+// A full master goes on to say that a lock is taken: that stores nothing.
+func TestReal_L88_a_lock_that_is_taken_makes_no_full_masters_healthy(t *testing.T) {
+	t.Parallel()
+	masters := startMasters(t, 3)
+	c, other := masters.client(t), masters.client(t)
+	for what, takes := range map[string]func(c *redlock.Client) (*redlock.Lease, error){
+		"fair":      func(c *redlock.Client) (*redlock.Lease, error) { return c.Mutex("fair", redlock.Fair()).TryLock(ctx) },
+		"multi":     func(c *redlock.Client) (*redlock.Lease, error) { return c.Multi([]string{"a", "b"}).TryLock(ctx) },
+		"write":     func(c *redlock.Client) (*redlock.Lease, error) { return c.RWMutex("rw").TryLock(ctx) },
+		"semaphore": func(c *redlock.Client) (*redlock.Lease, error) { return c.Semaphore("few", 1).TryAcquire(ctx, 1) },
+	} {
+		_, err := takes(other)
+		noError(t, err)
+		masters.doAll(t, "CONFIG", "SET", "maxmemory", "1")
+		_, err = c.Mutex("orders").TryLock(ctx)
+		mustBe(t, err, redlock.ErrNoQuorum)
+
+		_, err = takes(c)
+
+		mustBe(t, err, redlock.ErrTaken)
+		if c.Healthy() == nil {
+			t.Errorf("%s: it is healthy", what)
+		}
+		masters.doAll(t, "CONFIG", "SET", "maxmemory", "0")
+	}
+}
+
+// Our user lost the right to a command that every lock needs.
+func TestReal_L88_a_client_is_not_healthy_that_may_not_store(t *testing.T) {
+	t.Parallel()
+	masters := startMasters(t, 3)
+	c := masters.client(t)
+	masters.doAll(t, "ACL", "SETUSER", "default", "-set")
+	_, err := c.Mutex("orders").TryLock(ctx)
+	mustBe(t, err, redlock.ErrNoQuorum)
+
+	mustBe(t, c.Healthy(), redlock.ErrNoQuorum)
+
+	masters.doAll(t, "ACL", "SETUSER", "default", "+set", "resetkeys", "~redlock:*")
+	_, err = c.Mutex("orders").TryLock(ctx)
+	mustBe(t, err, &wire.ServerError{Code: "NOPERM"})
+	masters.doAll(t, "ACL", "SETUSER", "default", "allkeys")
+	unlocks(t, lock(t, c.Mutex("orders")))
+	noError(t, c.Healthy())
 }

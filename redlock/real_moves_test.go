@@ -306,6 +306,9 @@ func TestReal_groups_tell_an_observer_of_each_call_once(t *testing.T) {
 	observe := redlock.WithObserver(func(e redlock.Event) {
 		mu.Lock()
 		defer mu.Unlock()
+		if e.Kind == redlock.LockWaiting {
+			told = append(told, "waiting")
+		}
 		if e.Kind == redlock.LockAcquired || e.Kind == redlock.LockFailed {
 			told = append(told, fmt.Sprint(e.Kind, " ", errors.Is(e.Err, redlock.ErrMoved), " ", e.Waited))
 			took = e.Elapsed
@@ -322,6 +325,7 @@ func TestReal_groups_tell_an_observer_of_each_call_once(t *testing.T) {
 	got := make(chan *redlock.Lease, 1)
 	go func() { got <- leased(t)(g.Mutex("orders").Lock(ctx)) }()
 	eventually(t, "it is queued", func() bool { return all["a"].queued(t, "orders") })
+	all["b"].doAll(t, "SET", "orders", "another's", "PX", 3000) // so that it waits there, too
 	moved, began := make(chan error, 1), time.Now()
 	go func() { moved <- all.trySpread("b") }()
 	eventually(t, "the name moves", func() bool { _, err := g.Group("orders"); return err != nil })
@@ -334,7 +338,7 @@ func TestReal_groups_tell_an_observer_of_each_call_once(t *testing.T) {
 	arrival(t, "the lease", got)
 	mu.Lock()
 	defer mu.Unlock()
-	if want := []string{"failed true false", "acquired false true"}; !slices.Equal(told, want) || took < waited {
+	if want := []string{"waiting", "failed true false", "acquired false true"}; !slices.Equal(told, want) || took < waited {
 		t.Errorf("the observer was told %q, the last after %v, want %q, after %v at least", told, took, want, waited)
 	}
 }
@@ -367,5 +371,104 @@ func TestReal_L91_groups_close_side_by_side(t *testing.T) {
 	}
 	for _, group := range names {
 		all[group][0].Continue()
+	}
+}
+
+// A process rests while its names move, and their old group ends. Whatever it makes or calls then finds them, on
+// the second try at the latest.
+func TestReal_L89_a_process_that_rested_finds_a_name_whose_group_is_gone(t *testing.T) {
+	t.Parallel()
+	for what, use := range map[string]func(g *redlock.Groups) error{
+		"TryLock": func(g *redlock.Groups) error {
+			lease, err := g.Mutex("boss").TryLock(ctx)
+			if err == nil {
+				err = lease.Unlock(ctx)
+			}
+			return err
+		},
+		"Arrive":    func(g *redlock.Groups) error { return g.Latch("boss", 2).Arrive(ctx, "x") },
+		"Inspect":   func(g *redlock.Groups) error { _, err := g.Inspect(ctx, "boss"); return err },
+		"Available": func(g *redlock.Groups) error { _, err := g.Semaphore("boss", 2).Available(ctx); return err },
+		"Campaign": func(g *redlock.Groups) error {
+			lease, err := g.Election("boss").Campaign(ctx, "x")
+			if err == nil {
+				err = lease.Unlock(ctx)
+			}
+			return err
+		},
+	} {
+		t.Run(what, func(t *testing.T) {
+			t.Parallel()
+			all := startGroups(t, "a", "b")
+			all.spread(t, "a")
+			g, _ := all.resting(t, second/10)
+			movesTo(t, g, "boss", "a")
+			time.Sleep(2 * second) // heartbeats have found it unused
+			all.spread(t, "b")
+			for _, s := range all["a"] {
+				s.Kill()
+			}
+
+			err := use(g)
+			if err != nil {
+				err = use(g)
+			}
+
+			noError(t, err)
+		})
+	}
+}
+
+// resting returns Groups through proxies, of clients that rest when they have not been used for so long.
+func (g realGroups) resting(t testing.TB, after time.Duration) (*redlock.Groups, map[string][]*faultproxy.Proxy) {
+	t.Helper()
+	proxies := map[string][]*faultproxy.Proxy{}
+	var clients []*redlock.Client
+	rest := seam.Option(seam.Seams{Rest: after}).(redlock.Option)
+	for name, ms := range g {
+		var addrs []string
+		addrs, proxies[name] = ms.behindProxies(t)
+		clients = append(clients, dial(t, addrs, append(inGroup(name), redlock.WithNodeTimeout(second/2), rest)...))
+	}
+	groups, err := redlock.NewGroups(clients...)
+	noError(t, err)
+	return groups, proxies
+}
+
+// L89, for those who wait without a lock.
+func TestReal_L89_waiting_in_a_group_that_is_out_of_reach_ends_though_the_others_rest(t *testing.T) {
+	t.Parallel()
+	for what, wait := range map[string]func(ctx context.Context, g *redlock.Groups) error{
+		"Campaign": func(ctx context.Context, g *redlock.Groups) error {
+			_, err := g.Election("boss").Campaign(ctx, "y")
+			return err
+		},
+		"Latch.Wait": func(ctx context.Context, g *redlock.Groups) error { return g.Latch("boss", 2).Wait(ctx) },
+		"Observe": func(ctx context.Context, g *redlock.Groups) error {
+			for range g.Election("boss").Observe(ctx) {
+			}
+			return cmp.Or(ctx.Err(), redlock.ErrMoved)
+		},
+	} {
+		t.Run(what, func(t *testing.T) {
+			t.Parallel()
+			all := startGroups(t, "a", "b")
+			all.spread(t, "a")
+			g, proxies := all.resting(t, second/10)
+			movesTo(t, g, "boss", "a")
+			_, err := all.client(t).Election("boss").Campaign(ctx, "x")
+			noError(t, err)
+			ended := make(chan error, 1)
+			go func() { ended <- withPatience(func(ctx context.Context) error { return wait(ctx, g) }) }()
+			time.Sleep(2 * second) // the client of b is unused
+			for _, p := range proxies["a"] {
+				p.Refuse()
+				p.Reset()
+			}
+			time.Sleep(second)
+			all.spread(t, "b")
+
+			mustBe(t, arrival(t, "the end", ended), redlock.ErrMoved)
+		})
 	}
 }

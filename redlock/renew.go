@@ -145,20 +145,17 @@ func (l *Lease) dueForRenewal(now drift.Instant) bool {
 
 // renewSlack is how early a renewal may be. Renewals that are due at about the same
 // time are made together, and share the writes to the nodes and the reads.
-func (l *Lease) renewSlack() time.Duration { return l.reach() / 512 }
+func (l *Lease) renewSlack() time.Duration { return l.budget / 512 }
 
-// planRenewal aims at a third of the TTL, so that a renewal that failed can be
+// planRenewal aims at a third of the validity, so that a renewal that failed can be
 // made up for. The jitter keeps ten thousand leases from being renewed in one
 // burst. The mutex is held.
-func (l *Lease) planRenewal() {
-	l.renewIn(l.pace(l.reach()/4 + l.lock.client.jitter(l.reach()/8)))
-}
-
-// reach is what renewals go by: the TTL, or less if that cannot be relied on for long.
 //
-// Invariant: a planned renewal comes within half of the validity, 3/8 of the reach, whatever the options
-// say of drift and grace (L87).
-func (v *validity) reach() time.Duration { return min(v.ttl, v.budget+v.budget/3) }
+// Invariant: a planned renewal comes well within half of the validity, whatever the options say of drift and
+// grace (L87): then the lease would be at risk.
+func (l *Lease) planRenewal() {
+	l.renewIn(l.pace(l.budget/4 + l.lock.client.jitter(l.budget/8)))
+}
 
 // pace is d by our own clock, which may be slow. The mutex is held.
 func (l *Lease) pace(d time.Duration) time.Duration {
@@ -179,7 +176,7 @@ func (l *Lease) renewIn(d time.Duration) {
 // nodes are not helped by a hundred thousand leases that try again soon. The mutex is
 // held.
 func (l *Lease) retryPause(now drift.Instant) time.Duration {
-	return max(l.left(now)/4, l.reach()/64, time.Millisecond)
+	return max(l.left(now)/4, l.budget/64, time.Millisecond)
 }
 
 // setTimer waits for whatever comes first: the next renewal, the warning that there
@@ -297,7 +294,7 @@ func (l *Lease) misses(x *renewal, r *quorum.Round) {
 			missed |= quorum.Only(i)
 		}
 	}
-	if x.since.Sub(l.since) < l.reach()/8 {
+	if x.since.Sub(l.since) < l.budget/8 {
 		missed &= l.lacks
 	}
 	l.lacks = missed

@@ -78,25 +78,39 @@ func (c *Client) unused(now drift.Instant) bool {
 	return true
 }
 
-// rouse ends the rest of the client, if it rests, and reports whether it did.
-func (c *Client) rouse(ctx context.Context) (rested bool) {
-	r := c.beginRousing()
-	r.wait(ctx)
-	return r != nil
+// waitedFor reports whether a call is under way, or somebody follows messages.
+func (c *Client) waitedFor() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.farewell.calls.Load() > 0 || len(c.followers) > 0
 }
 
-// rouseAll is rouse for several clients, in parallel. It reports whether any has rested.
-func rouseAll(ctx context.Context, clients []*Client) (rested bool) {
+// rouse ends the rest of the client, if it rests, and reports whether it did. The other clients of its Groups
+// rest no longer then: one of their masters may know that a name has moved.
+func (c *Client) rouse(ctx context.Context) (rested bool) {
+	r := c.beginRousing()
+	if r == nil {
+		return false
+	}
+	c.mu.Lock()
+	g := c.rest.groups
+	c.mu.Unlock()
+	if g != nil {
+		rouseAll(ctx, g.clients)
+	}
+	r.wait(ctx)
+	return true
+}
+
+// rouseAll ends the rest of several clients, in parallel.
+func rouseAll(ctx context.Context, clients []*Client) {
 	var begun []*rousing
 	for _, c := range clients {
-		if r := c.beginRousing(); r != nil {
-			begun = append(begun, r)
-		}
+		begun = append(begun, c.beginRousing())
 	}
 	for _, r := range begun {
 		r.wait(ctx)
 	}
-	return len(begun) > 0
 }
 
 // stir ends the rest of the client, if it rests, for as long as a use does. It does not wait.

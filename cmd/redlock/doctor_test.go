@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -34,6 +35,9 @@ func TestEvery_finding_has_its_severity(t *testing.T) {
 		"over the limit":      {func(f *facts) { f.MaxMemory, f.UsedMemory = 100, 101 }, warning, "grants no locks (OOM)"},
 		"too few replicas":    {func(f *facts) { f.MinReplicas, f.InSync = "2", 1 }, warning, "has 1 of the replicas"},
 		"enough replicas":     {func(f *facts) { f.MinReplicas, f.InSync = "1", 1 }, "", ""},
+		"no replicas counted": {func(f *facts) { f.MinReplicas, f.InSync = "1", -1 }, "", ""}, // min-replicas-max-lag 0
+		"evicts when full":    {func(f *facts) { f.MaxMemory, f.UsedMemory, f.Policy = 100, 101, "allkeys-lru" }, critical, "allkeys-lru"},
+		"writes on":           {func(f *facts) { f.Trouble, f.Save, f.StopWrites = "rdb_last_bgsave_status", "3600 1", "no" }, warning, "rdb_last_bgsave_status"},
 		"no marker":           {func(f *facts) { f.NoMarker = true }, warning, "is not a marker of ours"},
 		"disk":                {func(f *facts) { f.Trouble = "aof_last_write_status" }, warning, "aof_last_write_status"},
 		"clock ahead":         {func(f *facts) { f.ClockOffset = span(2 * time.Second) }, warning, "2s ahead of ours"},
@@ -102,6 +106,15 @@ func TestFindings_about_all_masters(t *testing.T) {
 		if found := judge(all, 50*time.Millisecond, guard.GroupID{}); found[0].Severity != critical || found[0].What != "only 1 of 3 store locks, 2 are needed" {
 			t.Errorf("%s: found %+v", code, found)
 		}
+	}
+	mixed := []facts{sound(), sound(), sound()}
+	for i := range mixed {
+		mixed[i].RunID = string(rune('a' + i))
+	}
+	mixed[0].MinReplicas, mixed[1].Quarantine = "1", span(time.Second)
+	both := finding{warning, []string{mixed[0].Node, mixed[1].Node, mixed[2].Node}, "only 1 of 3 vote and store locks, 2 are needed", "No new lock can be taken until more of them do."}
+	if found := judge(mixed, 50*time.Millisecond, guard.GroupID{}); !slices.ContainsFunc(found, func(f finding) bool { return reflect.DeepEqual(f, both) }) {
+		t.Errorf("found %+v, want %+v among them", found, both)
 	}
 	for says, test := range map[string]struct {
 		all  []facts

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/json"
@@ -29,7 +28,7 @@ type facts struct {
 
 	Replicas    int    `json:"replicas"`
 	MinReplicas string `json:"min_replicas_to_write,omitempty"`
-	InSync      int64  `json:"replicas_in_sync"` // of which it needs so many
+	InSync      int64  `json:"replicas_in_sync"` // of which it needs so many; -1: it needs none
 	AppendOnly  string `json:"appendonly,omitempty"`
 	AppendFsync string `json:"appendfsync,omitempty"`
 	Save        string `json:"save,omitempty"`
@@ -143,7 +142,7 @@ func (f *facts) readInfo(ctx context.Context, m *node.Master) {
 		}
 	}
 	f.Replicas = int(number(info["connected_slaves"]))
-	f.InSync = max(0, number(cmp.Or(info["min_slaves_good_slaves"], info["connected_slaves"])))
+	f.InSync = number(info["min_slaves_good_slaves"])
 	f.UsedMemory = number(info["used_memory"])
 	f.MaxMemory = number(info["maxmemory"])
 	f.Policy = info["maxmemory_policy"]

@@ -204,7 +204,7 @@ func (f facts) refuses() string {
 		return "OOM"
 	case f.Trouble == "aof_last_write_status", f.Trouble != "" && f.Save != "" && f.StopWrites != "no":
 		return "MISCONF"
-	case needs > 0 && f.InSync < needs:
+	case needs > 0 && f.InSync >= 0 && f.InSync < needs:
 		return "NOREPLICAS"
 	}
 	return ""
@@ -317,17 +317,21 @@ func slow(f facts, nodeTimeout time.Duration) finding {
 func together(all []facts) []finding {
 	var found []finding
 	nodes := make([]string, len(all))
-	answered, voting, storing := 0, 0, 0
+	answered, voting, storing, granting := 0, 0, 0, 0
 	servers, groups := map[string][]string{}, map[string]bool{}
 	for i, f := range all {
 		nodes[i] = f.Node
 		if f.Error == "" {
 			answered++
-			if f.Quarantine == 0 && !f.NoMarker {
+			votes, stores := f.Quarantine == 0 && !f.NoMarker, f.refuses() == ""
+			if votes {
 				voting++
 			}
-			if f.refuses() == "" {
+			if stores {
 				storing++
+			}
+			if votes && stores {
+				granting++
 			}
 		}
 		if f.Group != "" {
@@ -345,6 +349,9 @@ func together(all []facts) []finding {
 			"No lock can be taken."})
 	} else if voting < quorum.Size(len(all)) {
 		found = append(found, finding{warning, nodes, fmt.Sprintf("only %d of %d vote, %d are needed", voting, len(all), quorum.Size(len(all))),
+			"No new lock can be taken until more of them do."})
+	} else if granting < quorum.Size(len(all)) {
+		found = append(found, finding{warning, nodes, fmt.Sprintf("only %d of %d vote and store locks, %d are needed", granting, len(all), quorum.Size(len(all))),
 			"No new lock can be taken until more of them do."})
 	}
 	if len(groups) > 1 {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/quorumlock/quorumlock/internal/cli"
 	"github.com/quorumlock/quorumlock/node/wire"
+	"github.com/quorumlock/quorumlock/quorum"
 	"github.com/quorumlock/quorumlock/redlock"
 )
 
@@ -112,11 +113,26 @@ func tries(ctx context.Context, client *redlock.Client) error {
 		switch {
 		case err == nil:
 			return lease.Unlock(ctx)
-		case errors.Is(err, &wire.ServerError{Code: "NOPERM"}):
+		case mayNot(err):
 			return nil
 		case !errors.Is(err, redlock.ErrMoved):
 			return err
 		}
 	}
 	return nil
+}
+
+// mayNot reports whether a majority of the masters refuse the name, and only that.
+func mayNot(err error) bool {
+	failed := new(redlock.Error)
+	if !errors.As(err, &failed) {
+		return false
+	}
+	names := 0
+	for _, v := range failed.Votes {
+		if said := new(wire.ServerError); errors.As(v.Err, &said) && said.Code == "NOPERM" && !said.Unwritable() {
+			names++
+		}
+	}
+	return names >= quorum.Size(len(failed.Votes))
 }

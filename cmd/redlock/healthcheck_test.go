@@ -40,6 +40,26 @@ func TestReal_healthcheck_says_whether_a_quorum_votes(t *testing.T) {
 		}
 	}
 
+	for _, m := range masters[:3] {
+		m.Do("CONFIG", "SET", "maxmemory", "1")
+	}
+	masters[3].Do("ACL", "SETUSER", "default", "resetkeys", "~redlock:*")
+	check(cli.ExitNoQuorum, "--timeout", "1s").WantStderr("OOM")
+	for _, m := range masters[:3] {
+		m.Do("CONFIG", "SET", "maxmemory", "0")
+	}
+	for _, m := range masters {
+		m.Do("ACL", "SETUSER", "default", "resetkeys", "~redlock:*")
+	}
+	check(0) // of whose names it knows nothing
+	for _, m := range masters {
+		m.Do("ACL", "SETUSER", "default", "allkeys", "-set")
+	}
+	check(cli.ExitConfig, "--timeout", "1s").WantStderr("NOPERM", "'set'")
+	for _, m := range masters {
+		m.Do("ACL", "SETUSER", "default", "+set")
+	}
+
 	masters[0].Kill()
 	masters[1].Stop()
 	check(0)

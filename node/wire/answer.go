@@ -70,6 +70,12 @@ func RefusalOf(r Reply) (Refusal, bool) {
 	return Refusal{Left: ofMillis(f[0]), Foreign: integer(f[1]) == 1, Passes: integer(f[1]) > 0}, true
 }
 
+// Refused reports whether a master refused a lock of any kind.
+func Refused(r Reply) bool {
+	_, refused := RefusalOf(r)
+	return refused || NotSet(r)
+}
+
 // refusal reads a refusal that has n fields.
 func refusal(r Reply, n int) (Refusal, []any, bool) {
 	if f := fields(r); len(f) == n {

@@ -106,10 +106,16 @@ func (e *ServerError) Refuses() bool {
 	return false
 }
 
-// Unwritable reports whether the master runs no command that writes: it is full, cannot save, or has too few
-// replicas.
+// Unwritable reports whether the master stores nothing for us, whatever the name: it is full, cannot save, or
+// has too few replicas, or our user must not run the command.
 func (e *ServerError) Unwritable() bool {
-	return e.Code == "OOM" || e.Code == "MISCONF" || e.Code == "NOREPLICAS"
+	switch e.Code {
+	case "OOM", "MISCONF", "NOREPLICAS":
+		return true
+	case "NOPERM":
+		return strings.Contains(e.Message, " run ")
+	}
+	return false
 }
 
 // Demoted reports whether only a replica answers so: the server is no master any more.
