@@ -36,7 +36,6 @@ func TestEvery_finding_has_its_severity(t *testing.T) {
 		"too few replicas":    {func(f *facts) { f.MinReplicas, f.InSync = "2", 1 }, warning, "has 1 of the replicas"},
 		"enough replicas":     {func(f *facts) { f.MinReplicas, f.InSync = "1", 1 }, "", ""},
 		"no replicas counted": {func(f *facts) { f.MinReplicas, f.InSync = "1", -1 }, "", ""}, // min-replicas-max-lag 0
-		"evicts when full":    {func(f *facts) { f.MaxMemory, f.UsedMemory, f.Policy = 100, 101, "allkeys-lru" }, critical, "allkeys-lru"},
 		"writes on":           {func(f *facts) { f.Trouble, f.Save, f.StopWrites = "rdb_last_bgsave_status", "3600 1", "no" }, warning, "rdb_last_bgsave_status"},
 		"no marker":           {func(f *facts) { f.NoMarker = true }, warning, "is not a marker of ours"},
 		"disk":                {func(f *facts) { f.Trouble = "aof_last_write_status" }, warning, "aof_last_write_status"},
