@@ -87,8 +87,8 @@ func (t *Timers) SetAround(timer *Timer, from Instant, d, slack time.Duration, h
 	t.arm()
 }
 
-// Awoke has the timers fire in time if the machine was suspended before now, which was just read: whoever
-// begins something after a suspend that a timer set before it must end calls Awoke.
+// Awoke has the timers fire in time although the machine was suspended before now, which was just read. It is
+// for the caller who begins something that an older timer ends.
 func (t *Timers) Awoke(now Instant) {
 	if now.wall-now.mono-time.Duration(t.slept.Load()) < time.Millisecond {
 		return

@@ -32,8 +32,8 @@ type refusal struct {
 // that is over.
 const refusalCounts = 10 * time.Second
 
-// voted notes whether the master stores what it is asked to, by a vote. It may say that a lock is taken, and
-// extend a lease, although it stores nothing.
+// voted notes by a vote whether the master stores locks. A master that stores nothing may extend a lease, and
+// say that a lock is taken.
 func (m *Master) voted(op wire.Op, r wire.Reply) {
 	switch {
 	case r.Err != nil:

@@ -67,8 +67,8 @@ func (c *Client) endClose() {
 	close(c.farewell.ended)
 }
 
-// beginClose ends all leases, and begins to release them, but those under which somebody works (StopWithin). It
-// reports false if that was done before.
+// beginClose ends all leases, and begins to release them, but not those with StopWithin: work may go on under
+// them. It reports false if the client was closed before.
 func (c *Client) beginClose() (working []*Lease, ours bool) {
 	for _, l := range c.leases() {
 		l.mayClose()

@@ -47,7 +47,8 @@ func TestReal_who_waits_in_the_process_for_a_cached_lock_says_why(t *testing.T) 
 	t.Parallel()
 	masters := startMasters(t, 3)
 	var told diary
-	m := masters.client(t, redlock.WithObserver(told.observe)).Mutex("lock", redlock.Cached())
+	c := masters.client(t, redlock.WithObserver(told.observe))
+	m := c.Mutex("lock", redlock.Cached())
 	held := lock(t, m)
 	brief := func() context.Context {
 		ending, cancel := context.WithTimeout(ctx, 200*time.Millisecond)
@@ -71,6 +72,7 @@ func TestReal_who_waits_in_the_process_for_a_cached_lock_says_why(t *testing.T) 
 	}
 	eventually(t, "the lease ends", func() bool { return !held.Valid() })
 	told.inLine(t, m)
+	eventually(t, "the client knows that they hang", func() bool { return errors.Is(c.Healthy(), redlock.ErrNoQuorum) })
 
 	if _, err := m.Lock(brief()); !errors.Is(err, redlock.ErrNoQuorum) || errors.Is(err, redlock.ErrTaken) {
 		t.Errorf("behind one that asks masters of which two of three hang: %v", err)

@@ -62,7 +62,7 @@ func (r *rest) slept(now drift.Instant) bool {
 	return asleep > time.Second
 }
 
-// unused reports whether nobody has used the client for a while. Then it begins to rest. The mutex is
+// unused reports whether the client was not used for a while. Then it begins to rest. The mutex is
 // held.
 func (c *Client) unused(now drift.Instant) bool {
 	r, seq := &c.rest, c.seq.Load()
@@ -78,7 +78,7 @@ func (c *Client) unused(now drift.Instant) bool {
 	return true
 }
 
-// waitedFor reports whether a call is under way, or somebody follows messages.
+// waitedFor reports whether a call is under way, or a caller follows messages.
 func (c *Client) waitedFor() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()

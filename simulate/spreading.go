@@ -61,7 +61,7 @@ func (t *trial) letForget(node int) bool {
 	return true
 }
 
-// settle has one more operator end what others have begun. Those stop: they might spread names over groups that
+// settle stops all operators, and has one more end their moves: the others might spread names over groups that
 // leave has stopped.
 func (t *trial) settle() {
 	for _, h := range t.operators {
