@@ -467,20 +467,13 @@ func TestL87_a_lease_renews_itself_whatever_the_options_say_of_drift_and_grace(t
 		{1500 * ms, 0.4, 0}, {2 * second, 0.5, 0}, {300 * ms, 0.01, 120 * ms}, {300 * ms, 0, 0},
 	} {
 		masters := fiveMasters(t)
-		c, links := masters.client(redlock.WithTTL(with.ttl), redlock.WithDriftFactor(with.drift), redlock.WithRestartGuard(0))
+		c, _ := masters.client(redlock.WithTTL(with.ttl), redlock.WithDriftFactor(with.drift), redlock.WithRestartGuard(0))
 		var opts []redlock.MutexOption
 		if with.grace > 0 {
 			opts = append(opts, redlock.StopWithin(with.grace, func(error) {}))
 		}
 		lease := mustLock(t, c.Mutex("orders", opts...))
-		risk, validity := lease.AtRisk(), lease.Remaining()
-		last, longest := masters.clk.Now(), time.Duration(0)
-		links[0].before = func(cmd *wire.Command) {
-			if cmd.Op == wire.OpExtend {
-				now := masters.clk.Now()
-				last, longest = now, max(longest, now.Sub(last))
-			}
-		}
+		risk := lease.AtRisk()
 
 		masters.pass(4 * with.ttl)
 
@@ -491,9 +484,6 @@ func TestL87_a_lease_renews_itself_whatever_the_options_say_of_drift_and_grace(t
 		case <-risk:
 			t.Errorf("TTL %v, drift factor %v, grace %v: at risk", with.ttl, with.drift, with.grace)
 		default:
-		}
-		if longest > validity*9/20 { // a lease is at risk after half of it, and an answer takes time
-			t.Errorf("TTL %v, drift factor %v, grace %v: renewed after %v of %v", with.ttl, with.drift, with.grace, longest, validity)
 		}
 		if n := masters.nodes[0].count(wire.OpExtend); n < 11 {
 			t.Errorf("TTL %v, drift factor %v, grace %v: %d renewals in four TTLs", with.ttl, with.drift, with.grace, n)

@@ -122,6 +122,10 @@ func TestElect_runs_the_command_of_one_leader_after_the_other(t *testing.T) {
 	first := elect("10.0.0.1:80")
 	one := first.Content("ran")
 	second := elect("10.0.0.2:80")
+	second.Until("it is queued", func() bool { // or nobody leads for a moment
+		n, err := masters[2].Do("ZCARD", "redlock:queue:boss")
+		return err == nil && n == int64(1)
+	})
 	wantLeader(t, seen, "10.0.0.1:80", one)
 	first.Signal(syscall.SIGTERM)
 	first.WantExit(128 + 15)
