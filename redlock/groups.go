@@ -243,7 +243,7 @@ func (g *Groups) cutOff() bool {
 	if g == nil {
 		return false
 	}
-	return slices.ContainsFunc(g.clients, func(c *Client) bool { return c.waitedFor() && c.voteless() != nil })
+	return slices.ContainsFunc(g.clients, (*Client).cutOff)
 }
 
 // during has take take a lock for as long as the names stay in the group of the client: then it returns

@@ -106,21 +106,24 @@ func TestReal_S83_waiting_for_what_has_moved_ends(t *testing.T) {
 	noError(t, <-observed)
 }
 
+// waitsForBoss are calls that wait, but not for a lock, and end when the name moves.
+var waitsForBoss = map[string]func(ctx context.Context, g *redlock.Groups) error{
+	"Campaign": func(ctx context.Context, g *redlock.Groups) error {
+		_, err := g.Election("boss").Campaign(ctx, "y")
+		return err
+	},
+	"Latch.Wait": func(ctx context.Context, g *redlock.Groups) error { return g.Latch("boss", 2).Wait(ctx) },
+	"Observe": func(ctx context.Context, g *redlock.Groups) error {
+		for range g.Election("boss").Observe(ctx) {
+		}
+		return cmp.Or(ctx.Err(), redlock.ErrMoved)
+	},
+}
+
 // S83: the process is cut off from the group that the name leaves, and learns that from the other one.
 func TestReal_S83_waiting_in_a_group_that_is_out_of_reach_ends(t *testing.T) {
 	t.Parallel()
-	for what, waits := range map[string]func(ctx context.Context, g *redlock.Groups) error{
-		"Campaign": func(ctx context.Context, g *redlock.Groups) error {
-			_, err := g.Election("boss").Campaign(ctx, "y")
-			return err
-		},
-		"Latch.Wait": func(ctx context.Context, g *redlock.Groups) error { return g.Latch("boss", 2).Wait(ctx) },
-		"Observe": func(ctx context.Context, g *redlock.Groups) error {
-			for range g.Election("boss").Observe(ctx) {
-			}
-			return cmp.Or(ctx.Err(), redlock.ErrMoved)
-		},
-	} {
+	for what, waits := range waitsForBoss {
 		t.Run(what, func(t *testing.T) {
 			t.Parallel()
 			all := startGroups(t, "a", "b")
@@ -438,18 +441,7 @@ func (g realGroups) resting(t testing.TB, after time.Duration) (*redlock.Groups,
 // L89, for those who wait without a lock.
 func TestReal_L89_waiting_in_a_group_that_is_out_of_reach_ends_though_the_others_rest(t *testing.T) {
 	t.Parallel()
-	for what, wait := range map[string]func(ctx context.Context, g *redlock.Groups) error{
-		"Campaign": func(ctx context.Context, g *redlock.Groups) error {
-			_, err := g.Election("boss").Campaign(ctx, "y")
-			return err
-		},
-		"Latch.Wait": func(ctx context.Context, g *redlock.Groups) error { return g.Latch("boss", 2).Wait(ctx) },
-		"Observe": func(ctx context.Context, g *redlock.Groups) error {
-			for range g.Election("boss").Observe(ctx) {
-			}
-			return cmp.Or(ctx.Err(), redlock.ErrMoved)
-		},
-	} {
+	for what, waits := range waitsForBoss {
 		t.Run(what, func(t *testing.T) {
 			t.Parallel()
 			all := startGroups(t, "a", "b")
@@ -459,7 +451,7 @@ func TestReal_L89_waiting_in_a_group_that_is_out_of_reach_ends_though_the_others
 			_, err := all.client(t).Election("boss").Campaign(ctx, "x")
 			noError(t, err)
 			ended := make(chan error, 1)
-			go func() { ended <- withPatience(func(ctx context.Context) error { return wait(ctx, g) }) }()
+			go func() { ended <- withPatience(func(ctx context.Context) error { return waits(ctx, g) }) }()
 			time.Sleep(2 * second) // the client of b is unused
 			for _, p := range proxies["a"] {
 				p.Refuse()

@@ -66,9 +66,8 @@ func (r *rest) slept(now drift.Instant) bool {
 // held.
 func (c *Client) unused(now drift.Instant) bool {
 	r, seq := &c.rest, c.seq.Load()
-	used := seq != r.seq || c.held.last != nil || len(c.followers) > 0
 	switch {
-	case used, c.farewell.calls.Load() > 0:
+	case seq != r.seq, c.held.last != nil, c.waitedFor():
 		r.seq, r.used = seq, now
 		return false
 	case r.rousing != nil, now.Sub(r.used) < c.opt.restAfter():
@@ -78,11 +77,15 @@ func (c *Client) unused(now drift.Instant) bool {
 	return true
 }
 
-// waitedFor reports whether a call is under way, or a caller follows messages.
-func (c *Client) waitedFor() bool {
+// waitedFor reports whether a call is under way, or a caller follows messages. The mutex is held.
+func (c *Client) waitedFor() bool { return c.farewell.calls.Load() > 0 || len(c.followers) > 0 }
+
+// cutOff reports whether a caller waits, and no quorum of the masters votes.
+func (c *Client) cutOff() bool {
 	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.farewell.calls.Load() > 0 || len(c.followers) > 0
+	waited := c.waitedFor()
+	c.mu.Unlock()
+	return waited && c.voteless() != nil
 }
 
 // rouse ends the rest of the client, if it rests, and reports whether it did. The other clients of its Groups
