@@ -409,11 +409,17 @@ func TestReal_groups_say_what_is_wrong(t *testing.T) {
 	mustSay(t, realGroups{"a": all["a"], "b": all["c"]}.trySpread("a", "b"), guard.ErrOtherGroup)
 	mustSay(t, realGroups{"a": all["a"], "b": all["b"][:2]}.trySpread("a", "b"), nil, "2 masters: at least 3")
 	mustSay(t, realGroups{"a": all["a"], "b": all["b"], "c": all["a"]}.trySpread("a", "b"), guard.ErrSameNode)
-	limited, cancel := context.WithTimeout(ctx, second/4)
+	limited, cancel := context.WithCancel(ctx)
 	defer cancel()
-	addrs := map[string][]string{"a": redistest.URLs(all["a"]), "b": redistest.URLs(all["b"])}
-	_, err = redlock.Spread(limited, addrs, []string{"a"}, redlock.WithTTL(second))
-	mustSay(t, err, context.DeadlineExceeded, "call it again")
+	ended := make(chan error, 1)
+	go func() {
+		addrs := map[string][]string{"a": redistest.URLs(all["a"]), "b": redistest.URLs(all["b"])}
+		_, err := redlock.Spread(limited, addrs, []string{"a"}, redlock.WithTTL(second), redlock.WithRestartGuard(20*second))
+		ended <- err
+	}()
+	eventually(t, "names move", func() bool { return all["a"].tell(t, "3:a,b>a") && all["b"].tell(t, "3:a,b>a") })
+	cancel()
+	mustSay(t, arrival(t, "the operator gives up", ended), context.Canceled, "call it again")
 	mustSay(t, all.trySpread("a", "b", "c"), nil, "names are moving to the groups a")
 	all.spread(t, "a")
 	movesTo(t, g, inB, "a")
@@ -462,7 +468,7 @@ func TestReal_S83_what_was_asked_before_the_map_was_known_is_refused_after_it(t 
 				looks = append(looks, p.HoldNext(faultproxy.Requests, faultproxy.Command("", "redlock:marker")))
 			}
 			for _, look := range looks {
-				<-look.Held()
+				comesTo(t, look, nil)
 			}
 			done, spread := make(chan error, 1), make(chan error, 1)
 			go func() { done <- do(g) }()
@@ -473,8 +479,8 @@ func TestReal_S83_what_was_asked_before_the_map_was_known_is_refused_after_it(t 
 			for _, look := range looks {
 				look.Release()
 			}
-			mustBe(t, <-done, redlock.ErrMoved)
-			noError(t, <-spread)
+			mustBe(t, arrival(t, "the operation ends", done), redlock.ErrMoved)
+			noError(t, arrival(t, "the names have moved", spread))
 		})
 	}
 }

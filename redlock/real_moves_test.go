@@ -140,7 +140,7 @@ func TestReal_S83_waiting_in_a_group_that_is_out_of_reach_ends(t *testing.T) {
 				p.Reset()
 			}
 			all.spread(t, "b")
-			mustBe(t, <-ended, redlock.ErrMoved)
+			mustBe(t, arrival(t, "the wait ends", ended), redlock.ErrMoved)
 		})
 	}
 }
@@ -159,6 +159,18 @@ func TestReal_groups_are_followed_by_a_semaphore_for_one_permit(t *testing.T) {
 		}
 		return err
 	}))
+}
+
+// comesTo waits until a request is held. It fails the test if what sends the request ends before.
+func comesTo(t testing.TB, held *faultproxy.Hold, ended <-chan error) {
+	t.Helper()
+	select {
+	case <-held.Held():
+	case err := <-ended:
+		t.Fatalf("it ended before: %v", err)
+	case <-time.After(patience):
+		t.Fatalf("not within %v: the request is held", patience)
+	}
 }
 
 // writesMap matches the write of a map with that number by an operator.
@@ -194,11 +206,11 @@ func TestReal_S83_of_two_operators_one_fails(t *testing.T) {
 	late, beginLate := by("a", "b", "c")
 	stands := late.HoldNext(faultproxy.Requests, writesMap("3"))
 	second := beginLate()
-	<-stands.Held()
+	comesTo(t, stands, second)
 	early, beginEarly := by("a")
 	moves := early.HoldNext(faultproxy.Requests, faultproxy.Command("SCAN", ""))
 	first := beginEarly()
-	<-moves.Held() // it has waited, and takes over what outlives locks
+	comesTo(t, moves, first) // it has waited, and takes over what outlives locks
 	stands.Release()
 	if err := <-second; err == nil || !strings.Contains(err.Error(), "another change") {
 		t.Errorf("the second operator: %v", err)
@@ -242,7 +254,7 @@ func TestReal_S83_a_regroup_brings_no_old_map_back(t *testing.T) {
 		_, err := redlock.Regroup(ctx, addrs, inGroup("a")...)
 		regrouped <- err
 	}()
-	<-looked.Held()
+	comesTo(t, looked, regrouped)
 	all.spread(t, "b")
 	looked.Release()
 	mustSay(t, <-regrouped, nil, "4:b", "call it again")
