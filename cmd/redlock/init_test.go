@@ -112,7 +112,7 @@ func TestInit_regroups_masters_that_are_in_use(t *testing.T) {
 	refused.WantExit(cli.ExitConfig)
 	refused.WantStderr("another group")
 
-	c := clitest.OnMasters(t, masters, "init", "--regroup", "--guard", "2s").Begin()
+	c := clitest.OnMasters(t, masters, "init", "--regroup", "--guard", "5s").Begin()
 	c.WantExit(0)
 	c.WantStdout("may vote in", "was one of 3 masters")
 	wait := clitest.OnMasters(t, masters, short("--wait", "20s", "name")...)
@@ -142,7 +142,7 @@ func TestInit_after_a_Regroup_says_that_the_masters_do_not_vote_yet(t *testing.T
 
 // short is redlock run with a short TTL and as short a restart guard.
 func short(args ...string) []string {
-	return append(append([]string{"run", "--ttl", "2s", "--restart-guard", "2s", "--node-timeout", "1900ms"}, args...), clitest.Sh("true")...)
+	return append(append([]string{"run", "--ttl", "5s", "--restart-guard", "5s", "--node-timeout", "1900ms"}, args...), clitest.Sh("true")...)
 }
 
 func TestInit_says_that_a_master_refuses_us(t *testing.T) {

@@ -12,7 +12,7 @@ import (
 // apply prepares redlock groups apply with a short guard.
 func (g someGroups) apply(t *testing.T, over string) *clitest.Command {
 	t.Helper()
-	return g.command(t, "groups", "apply", "--guard", "1s", "--over", over)
+	return g.command(t, "groups", "apply", "--guard", "5s", "--over", over)
 }
 
 // wantMap fails the test unless all masters tell that map.
@@ -83,7 +83,7 @@ func TestGroups_apply_says_why_it_refuses(t *testing.T) {
 // shortRun prepares redlock run with the TTL of the guard that apply moves by.
 func (g someGroups) shortRun(t *testing.T, args ...string) *clitest.Command {
 	t.Helper()
-	return g.command(t, append([]string{"run", "--ttl", "2s", "--restart-guard", "2s"}, args...)...)
+	return g.command(t, append([]string{"run", "--ttl", "5s", "--restart-guard", "5s"}, args...)...)
 }
 
 func TestRun_locks_in_the_group_that_has_the_name(t *testing.T) {
@@ -101,7 +101,7 @@ func TestRun_locks_in_the_group_that_has_the_name(t *testing.T) {
 
 	off := all.shortRun(t, "--restart-guard", "0", name, "--", "true").Begin()
 	off.WantExit(cli.ExitUsage)
-	off.WantStderr("--restart-guard 0: must be at least the TTL, 2s")
+	off.WantStderr("--restart-guard 0: must be at least the TTL, 5s")
 }
 
 // A name that moves is waited for as a holder is, also by who has waited in its old group.

@@ -32,7 +32,7 @@ func TestReal_L44_run_sits_out_a_quarantine_but_no_holder(t *testing.T) {
 	clitest.OnMasters(t, masters, "run", "--wait", "0", "--ttl", "1m", "name", "--", "true").Begin().WantExit(cli.ExitNoQuorum)
 	c = clitest.OnMasters(t, masters, short("name")...).Begin()
 	c.WantExit(cli.ExitNoQuorum)
-	c.WantStderr("another client's restart guard is longer than ours, 2s", "--wait forever")
+	c.WantStderr("another client's restart guard is longer than ours, 5s", "--wait forever")
 }
 
 // L44: after a restart the time for which a master must not vote passes while the doctor
@@ -40,7 +40,7 @@ func TestReal_L44_run_sits_out_a_quarantine_but_no_holder(t *testing.T) {
 func TestReal_L44_doctor_waits_until_the_masters_vote(t *testing.T) {
 	t.Parallel()
 	masters := redistest.StartN(t, 3)
-	c := clitest.OnMasters(t, masters, "doctor", "--wait", "--restart-guard", "2s").Begin()
+	c := clitest.OnMasters(t, masters, "doctor", "--wait", "--restart-guard", "5s").Begin()
 	c.End()
 	c.WantStderr("do not vote for another ")
 	clitest.OnMasters(t, masters, append([]string{"run", "--wait", "0"}, short("name")[1:]...)...).Begin().WantExit(0)

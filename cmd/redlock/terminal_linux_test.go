@@ -105,7 +105,7 @@ func TestA_command_stopped_for_longer_than_the_TTL_is_killed(t *testing.T) {
 	tty := c.AtTerminal()
 
 	// A shell that is just starting a program cannot be stopped, hence the exec.
-	tty.Enter(`"$REDLOCK" run --restart-guard 0 --node-timeout 900ms --ttl 1s name -- sh -c 'trap "" TERM; echo $((20+1)); exec sleep 60'`)
+	tty.Enter(`"$REDLOCK" run --restart-guard 0 --node-timeout 900ms --ttl 5s name -- sh -c 'trap "" TERM; echo $((20+1)); exec sleep 60'`)
 	tty.Shows("21")
 	tty.Enter("\x1a")
 	tty.Shows("Stopped")
