@@ -123,7 +123,8 @@ func New(t *testing.T, args ...string) *Command {
 	}
 	c := &Command{Cmd: exec.Command(self, args...), T: t}
 	c.Dir = t.TempDir()
-	c.Env = append(OwnEnvironment(), beTheCommand+"=1", "XDG_CONFIG_HOME="+c.Dir)
+	c.Env = append(OwnEnvironment(), beTheCommand+"=1", "XDG_CONFIG_HOME="+c.Dir,
+		"GORACE=atexit_sleep_ms=0") // else each one sleeps for a second before it exits
 	c.Stdout, c.Stderr = &c.Out, &c.Errors
 	return c
 }
