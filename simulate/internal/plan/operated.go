@@ -56,8 +56,8 @@ func (s *Schedule) Operated() bool {
 	return s.Config.Script == nil && slices.ContainsFunc(s.Faults, func(f Fault) bool { return f.Kind == Init })
 }
 
-// lossless has durable masters lose nothing when they restart. So none is a replica just before:
-// nothing would show to a client that did not look in between.
+// lossless has durable masters lose nothing when they restart. So none was a replica within a guard
+// before: the restart leaves no trace of that, and perhaps no client has looked in between.
 func lossless(faults []Fault, cfg *Config) []Fault {
 	if !cfg.Durable {
 		return faults
@@ -70,7 +70,7 @@ func lossless(faults []Fault, cfg *Config) []Fault {
 	}
 	return slices.DeleteFunc(slices.Clone(faults), func(f Fault) bool {
 		return f.Kind == Follow && slices.ContainsFunc(faults, func(o Fault) bool {
-			return o.Kind == Restart && o.Node == f.Node && o.At >= f.At && o.At <= f.At+f.For+3*time.Second
+			return o.Kind == Restart && o.Node == f.Node && o.At >= f.At && o.At <= f.At+f.For+cfg.RestartGuard
 		})
 	})
 }
