@@ -20,8 +20,9 @@ import (
 type blocking struct {
 	Waits   []wait     `json:"waits"`
 	Circles [][]string `json:"circles"` // of clients that wait for each other
-	// Complete is as in listing.
-	Complete bool `json:"complete"`
+	// Complete and Unread are as in listing.
+	Complete bool     `json:"complete"`
+	Unread   []string `json:"unread,omitempty"`
 }
 
 // wait is one waiter, and the clients that hold the lock.
@@ -43,19 +44,22 @@ func (o *statusOptions) blocked(ctx context.Context, w io.Writer) error {
 		return err
 	}
 	held, complete := map[string]redlock.Holder{}, true
+	var unread []string
+	var failed []error
 	for _, one := range all {
 		found, err := one.holders(ctx, o.limit, held)
 		if err != nil {
-			return cli.Failed(err)
+			unread, failed = append(unread, one.Name()), append(failed, one.inGroup(err))
 		}
 		complete = complete && found
 	}
-	b := blockingOf(held)
-	b.Complete = complete
-	if o.asJSON {
-		return cli.WriteJSON(w, b)
+	err = errors.Join(failed...)
+	if err != nil && len(held) == 0 {
+		return cli.Failed(err)
 	}
-	return b.show(w)
+	b := blockingOf(held)
+	b.Complete, b.Unread = complete, unread
+	return o.tell(w, b, err)
 }
 
 // holders adds the locks of a group that are held.
@@ -216,7 +220,7 @@ func (b blocking) show(w io.Writer) error {
 			return err
 		}
 	}
-	return sayComplete(w, b.Complete)
+	return sayComplete(w, b.Complete || len(b.Unread) > 0)
 }
 
 // told names, for each client of a circle, the lock and its holders.

@@ -3,6 +3,7 @@ package main
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -47,6 +48,43 @@ func TestStatus_asks_the_group_that_has_the_name(t *testing.T) {
 	wantSaid(t, c, "MASTERS GROUP", "web1:42")
 	wantSaid(t, c, " 3 b")
 	all.command(t, "status", "--group", "a", name).Begin().WantExit(exitFree)
+}
+
+func TestStatus_lists_the_locks_of_the_other_groups_when_one_has_no_quorum(t *testing.T) {
+	t.Parallel()
+	all := startGroups(t, "a", "b")
+	tell(t, all.all(), "2:a,b")
+	clitest.Set(t, all["b"], nameIn(t, []string{"a", "b"}, "b"), "web1:42/nonce/7", "PX", 60000)
+	all["a"][0].Stop()
+	all["a"][1].Stop()
+
+	list := all.command(t, "status", "--json").Begin()
+	list.WantExit(cli.ExitNoQuorum)
+	list.WantStderr("group a", "no quorum", all["a"][0].Addr())
+	var got listing
+	clitest.Must(t, json.Unmarshal(list.Out.Bytes(), &got))
+	if len(got.Locks) != 1 || got.Complete || !slices.Equal(got.Unread, []string{"a"}) {
+		t.Errorf("JSON: %+v", got)
+	}
+	text := all.command(t, "status").Begin()
+	text.WantExit(cli.ExitNoQuorum)
+	text.WantStdout("web1:42")
+	if strings.Contains(text.Out.String(), "--limit") {
+		t.Errorf("it blames the limit:\n%s", &text.Out)
+	}
+	blocked := all.command(t, "status", "--blocked").Begin()
+	blocked.WantExit(cli.ExitNoQuorum)
+	blocked.WantStdout("nobody waits")
+	blocked.WantStderr("group a", "no quorum")
+
+	for _, s := range all["b"] {
+		s.Do("FLUSHALL")
+	}
+	nothing := all.command(t, "status").Begin()
+	nothing.WantExit(cli.ExitNoQuorum)
+	if nothing.Out.Len() > 0 {
+		t.Errorf("it says of locks that it cannot see:\n%s", &nothing.Out)
+	}
 }
 
 func TestStatus_of_a_name_that_moves_asks_both_groups(t *testing.T) {

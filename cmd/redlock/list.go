@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -44,7 +45,8 @@ type listed struct {
 // listing is what status --json prints without a name.
 type listing struct {
 	Locks    []listed `json:"locks"`
-	Complete bool     `json:"complete"` // every key of every master that answered was looked at
+	Complete bool     `json:"complete"`         // every group has answered, and every key of every master that answered was looked at
+	Unread   []string `json:"unread,omitempty"` // groups of which no quorum has answered
 	// OtherGroup says why clients with this list and group of masters are refused.
 	OtherGroup string `json:"other_group,omitempty"`
 }
@@ -54,13 +56,22 @@ func (o *statusOptions) list(ctx context.Context, w io.Writer) error {
 	ctx, cancel := context.WithTimeout(ctx, listPatience)
 	defer cancel()
 	found, err := o.masters.list(ctx, o.limit)
-	if err != nil {
+	if err != nil && len(found.Locks) == 0 {
 		return cli.Failed(err)
 	}
+	return o.tell(w, found, err)
+}
+
+// tell shows what was found. It fails with err all the same: a group could not be read.
+func (o *statusOptions) tell(w io.Writer, found interface{ show(io.Writer) error }, err error) error {
+	show := found.show
 	if o.asJSON {
-		return cli.WriteJSON(w, found)
+		show = func(w io.Writer) error { return cli.WriteJSON(w, found) }
 	}
-	return found.show(w)
+	if unwritten := show(w); unwritten != nil || err == nil {
+		return unwritten
+	}
+	return cli.Failed(err)
 }
 
 // listPatience is how long a list may take.
@@ -107,7 +118,7 @@ func (l listing) show(w io.Writer) error {
 			return err
 		}
 	}
-	return sayComplete(w, l.Complete)
+	return sayComplete(w, l.Complete || len(l.Unread) > 0)
 }
 
 // mostOfGroup bounds how much of a group's name a list shows.
@@ -140,17 +151,19 @@ type stored struct {
 	memory   memory
 }
 
-// list is listGroup for all groups.
+// list is listGroup for all groups. It returns an error, and the locks of the other groups, if a group
+// cannot be read.
 func (m *masters) list(ctx context.Context, limit int) (listing, error) {
 	all, err := m.each()
 	if err != nil {
 		return listing{}, err
 	}
 	whole := listing{Locks: []listed{}, Complete: true}
+	var failed []error
 	for _, one := range all {
 		found, err := one.listGroup(ctx, limit)
 		if err != nil {
-			return listing{}, err
+			whole.Unread, failed = append(whole.Unread, one.Name()), append(failed, one.inGroup(err))
 		}
 		for _, lock := range found.Locks {
 			if m.Grouped() {
@@ -162,7 +175,15 @@ func (m *masters) list(ctx context.Context, limit int) (listing, error) {
 		whole.OtherGroup = cmp.Or(whole.OtherGroup, found.OtherGroup)
 	}
 	slices.SortFunc(whole.Locks, func(a, b listed) int { return cmp.Compare(a.Name, b.Name) })
-	return whole, nil
+	return whole, errors.Join(failed...)
+}
+
+// inGroup says which group an error is of, where there are several.
+func (m *masters) inGroup(err error) error {
+	if !m.Grouped() {
+		return err
+	}
+	return fmt.Errorf("group %s: %w", m.Name(), err)
 }
 
 // listGroup asks every master for its keys, and finds what a quorum of them shares.
@@ -388,7 +409,7 @@ func completeLock(m *masters) func(*cobra.Command, []string, string) ([]string, 
 		ctx, cancel := context.WithTimeout(cmd.Context(), time.Second)
 		defer cancel()
 		found, err := m.list(ctx, 10*pageSize)
-		if err != nil {
+		if err != nil && len(found.Locks) == 0 {
 			return nil, cobra.ShellCompDirectiveNoFileComp
 		}
 		var names []string

@@ -49,7 +49,8 @@ the holder of a fenced mutex. A lock that its holder has unlocked, and that
 redlock run --at-least keeps, is shown as kept, and is not free. A lock that is
 cached stays in the process of its holder until another process waits for it.
 
-Without NAME it lists the locks that a quorum of the masters holds. It looks at
+Without NAME it lists the locks that a quorum of the masters holds, also if
+another group of masters cannot be read: then the exit code is 69. It looks at
 --limit keys of each master at most, in steps that do not hold the master up.
 
 With --blocked it lists who waits for whom, over all locks that are held.
