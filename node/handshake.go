@@ -36,7 +36,7 @@ func (m *Master) greet(d *Dialogue) (serverInfo, error) {
 	}
 	g := serverInfo{role: wire.RoleOf(answers[0], answers[1])}
 	if g.role != "" && g.role != "master" {
-		m.judge(guard.Evidence{Replica: true})
+		m.judge(guard.Evidence{Replica: true, RunID: wire.HostOf(answers[2]).RunID})
 		return g, fmt.Errorf("%w: its role is %s", ErrNotMaster, wire.Printable(g.role))
 	}
 	for _, a := range answers {

@@ -200,7 +200,10 @@ func (m *Master) fallSilent(c *conn, silent bool) {
 // abandon settles what a broken connection leaves unanswered.
 func (m *Master) abandon(c *conn, err error) {
 	if errors.Is(err, errDemoted) {
-		m.judge(guard.Evidence{Replica: true}) // also where INFO is hidden
+		m.mu.Lock()
+		run := m.contact.server.RunID
+		m.mu.Unlock()
+		m.judge(guard.Evidence{Replica: true, RunID: run}) // also where INFO is hidden
 	}
 	m.mu.Lock()
 	why := ErrClosed

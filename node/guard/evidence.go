@@ -18,7 +18,7 @@ type Evidence struct {
 	Offsets string        // what clients have written of its clock
 	Secret  bool          // that can be neither read nor written
 	Blind   bool          // the marker can be neither read nor written here
-	Replica bool          // it is a replica; nothing else need be known then
+	Replica bool          // it is a replica; nothing but its run need be known then
 	// Promotion is the replication ID that the server gave itself when it was last made
 	// a master out of a replica. Empty: it never was a replica, or that is unknown, or
 	// too long ago for the server to know.

@@ -76,6 +76,7 @@ func (l *lastLook) looked() bool { return l.last > longAgo }
 // role is what the server was when we last looked.
 type role struct {
 	replica   bool
+	run       string // of that replica; empty: unknown
 	promotion string // the last known Evidence.Promotion
 }
 
@@ -167,7 +168,7 @@ func (g *Guard) reading(e Evidence) reading {
 func (g *Guard) Look(e Evidence) Verdict {
 	now := g.clock.now()
 	if e.Replica {
-		g.role.replica = true // that is all it shows
+		g.role.replica, g.role.run = true, e.RunID // that is all it shows
 		return Verdict{Rest: g.rest(now), Reason: g.why(now)}
 	}
 	again := g.proposed.begins && (e.RunID == "" || e.RunID == g.run) // the last Verdict has reported the loss

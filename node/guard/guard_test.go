@@ -1169,6 +1169,50 @@ func TestL57_who_saw_a_replica_believes_the_marker_that_others_wrote_since(t *te
 	}
 }
 
+// L57: a client saw a replica, and comes back when another server has taken its place, which others
+// have marked. A durable master has the marker from before in its next run.
+func TestL57_who_saw_a_replica_believes_the_marker_of_a_later_run(t *testing.T) {
+	for _, durable := range []bool{false, true} {
+		w := newWorld(t, day)
+		stays, leaves := w.client(), w.client()
+		leaves.config.Durable = durable
+		stays.watch(10 * time.Second)
+		leaves.watch(10 * time.Second)
+		w.replica = true
+		leaves.look()
+		w.replica = false
+		w.restart("run2")
+		stays.look()
+		stays.wantRest(hold, "lost its marker")
+		marked := w.marker
+		stays.watch(hold + time.Second)
+
+		leaves.look()
+
+		if again := w.marker != marked; again != durable {
+			t.Errorf("durable %v: marked again %v: %v, was %v", durable, again, w.marker, marked)
+		}
+		if rest := leaves.Rest() > 0; rest != durable {
+			t.Errorf("durable %v: rests for %v", durable, leaves.Rest())
+		}
+	}
+}
+
+// L57: the marker of the run that was the replica may be from before.
+func TestS50_a_replica_of_the_same_run_is_not_believed(t *testing.T) {
+	w := newWorld(t, day)
+	stays, leaves := w.client(), w.client()
+	leaves.watch(10 * time.Second)
+	w.restart("run2")
+	stays.look() // it marks the new run
+	stays.watch(hold + time.Second)
+	w.replica = true
+	leaves.look()
+	w.replica = false
+	leaves.look()
+	leaves.wantRest(hold, "was a replica")
+}
+
 // S50: where nothing tells when a replica was made a master, no marker is from after that.
 func TestS50_a_replica_whose_promotion_is_not_known(t *testing.T) {
 	for _, before := range []string{"", "replid0"} { // its last promotion

@@ -55,12 +55,14 @@ func (g *Guard) age(e Evidence, now time.Duration, clock steps) (time.Duration, 
 
 // wasReplica reports whether the server was made a replica and a master again since
 // anybody marked it. It has another server's keys then, with the same run_id (S50). Who saw the
-// replica believes a marker that others have written since (L57).
+// replica believes a marker that others have written since: after the promotion, or in a later run (L57). A
+// durable master keeps the marker from before in its next run.
 func (g *Guard) wasReplica(e Evidence) bool {
-	if e.Promotion == "" || e.Promotion == g.role.promotion {
-		return g.role.replica
+	if e.Promotion != "" && e.Promotion != g.role.promotion {
+		return !e.Marker.After(e.Promotion)
 	}
-	return !e.Marker.After(e.Promotion)
+	later := g.role.run != "" && e.RunID != "" && e.RunID != g.role.run && !g.config.Durable
+	return g.role.replica && !(later && e.Marker.RunID == e.RunID)
 }
 
 // since is the age claimed by a marker that was written after we last looked, by us or by
