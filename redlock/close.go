@@ -67,8 +67,7 @@ func (c *Client) endClose() {
 	close(c.farewell.ended)
 }
 
-// beginClose ends all leases, and begins to release them, but not those with StopWithin: work may go on under
-// them. It reports false if the client was closed before.
+// beginClose ends all leases, and begins to release them, but not those under which work goes on. It reports false if the client was closed before.
 func (c *Client) beginClose() (working []*Lease, ours bool) {
 	for _, l := range c.leases() {
 		l.mayClose()
@@ -95,7 +94,7 @@ func (c *Client) beginClose() (working []*Lease, ours bool) {
 	}
 	releases := make([]*wire.Command, 0, len(leases))
 	for _, l := range leases {
-		if l.deadline != nil {
+		if l.withholds() {
 			working = append(working, l)
 			continue
 		}
@@ -105,17 +104,10 @@ func (c *Client) beginClose() (working []*Lease, ours bool) {
 	return working, true
 }
 
-// endWork waits until the work under leases has ended, or stop is called, and releases them.
+// endWork waits until the work under leases has ended, or stop is called. Who ends the work releases the lease.
 func (c *Client) endWork(working []*Lease) {
-	var releases []*wire.Command
 	for _, l := range working {
 		l.awaitWork()
-		if !l.withholds() {
-			releases = append(releases, l.releaseCommand())
-		}
-	}
-	if len(releases) > 0 {
-		c.farewell.sweep(c.members.Nodes(), releases)
 	}
 	c.leave()
 }

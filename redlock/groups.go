@@ -289,20 +289,24 @@ func (g *Groups) homeOf(on func(c *Client) *lock, names ...string) *home {
 
 // lock returns the lock with the client whose group has it now. A client that rests knows only an old map;
 // one that does not has looked at its masters a second ago.
-func (h *home) lock(ctx context.Context) (*lock, error) {
+func (h *home) lock(k *call) (*lock, error) {
 	c, err := h.groups.client(h.names)
 	if err != nil || c.rest.resting.Load() {
-		rouseAll(ctx, h.groups.clients)
+		rouseAll(k.ctx, h.groups.clients)
 		c, err = h.groups.client(h.names)
+	}
+	if err != nil && h.groups.clients[0].closed.Load() {
+		err = ErrClosed
 	}
 	if err != nil {
 		return nil, &Error{Op: "lock", Name: strings.Join(h.names, ","), Err: err}
 	}
-	if l := h.last.Load(); l != nil && l.client == c {
-		return l, nil
+	l := h.last.Load()
+	if l == nil || l.client != c {
+		l = h.on(c)
+		h.last.Store(l)
 	}
-	l := h.on(c)
-	h.last.Store(l)
+	k.at = l
 	return l, nil
 }
 
@@ -312,14 +316,14 @@ type way func(*lock, *call) (*Lease, error)
 // once takes the lock where it is now. Of a group that is gone the others must tell that the lock has left it.
 func (h *home) once(ctx context.Context, take way) (*Lease, error) {
 	return h.tell(ctx, func(k *call) (*Lease, error) {
-		l, err := h.lock(ctx)
+		l, err := h.lock(k)
 		if err != nil {
 			return nil, err
 		}
 		lease, err := take(l, k)
 		if errors.Is(err, ErrNoQuorum) {
 			rouseAll(ctx, h.groups.clients)
-			if now, failed := h.lock(ctx); failed == nil && now != l {
+			if now, failed := h.lock(k); failed == nil && now != l {
 				return take(now, k)
 			}
 		}
@@ -345,29 +349,29 @@ func (h *home) until(ctx context.Context, take way) (*Lease, error) {
 
 // untilMoved takes the lock while it stays where it is: then it returns ErrMoved.
 func (h *home) untilMoved(k *call, take way) (*Lease, error) {
-	l, err := h.lock(k.ctx)
+	l, err := h.lock(k)
 	if err != nil {
 		return nil, err
 	}
-	return h.groups.during(k.ctx, l.client, h.names, func(ctx context.Context) (*Lease, error) {
+	lease, err := h.groups.during(k.ctx, l.client, h.names, func(ctx context.Context) (*Lease, error) {
 		caller := k.ctx
 		defer func() { k.ctx = caller }()
 		k.ctx = ctx
-		if k.waited { // the observer knows it, from another group
-			told := *l
-			told.told = true
-			return take(&told, k)
-		}
 		return take(l, k)
 	})
+	if k.waited && errors.Is(err, ErrMoved) {
+		l.observe(Event{Kind: LockMoved}) // each client may have an observer of its own
+		k.waited = false
+	}
+	return lease, err
 }
 
-// tell has the observer told once of a call, however often the names move meanwhile.
+// tell has the observer told once how a call ended, however often the names moved meanwhile.
 func (h *home) tell(ctx context.Context, take func(k *call) (*Lease, error)) (*Lease, error) {
 	k, watch := call{ctx: ctx}, h.groups.clients[0].watch
 	began := watch.Now()
 	lease, err := take(&k)
-	l := h.last.Load()
+	l := k.at
 	if lease != nil {
 		l = lease.lock
 	} else if l == nil {

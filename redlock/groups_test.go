@@ -406,7 +406,7 @@ func TestGroups_that_are_not_used_rest_on(t *testing.T) {
 func TestL91_groups_do_not_wait_for_the_work_in_another(t *testing.T) {
 	a, b := newGroup(t, "a", "2:a,b"), newGroup(t, "b", "2:a,b")
 	g := groupsOf(t, a, b)
-	inA, busy, inB := nameBy(t, map[string]string{"a,b": "a", "a,c": "a"}), nameBy(t, map[string]string{"a,b": "a", "a,c": "c"}), nameBy(t, map[string]string{"a,b": "b"})
+	inA, busy, inB := nameBy(t, map[string]string{"a,b": "a", "a,c": "a"}), nameBy(t, map[string]string{"a,b": "a", "a,c": "c"}), nameBy(t, map[string]string{"a,b": "b", "a,c": "a"})
 	working, end := make(chan struct{}), make(chan struct{})
 	stops := g.Mutex(busy, redlock.StopWithin(400*time.Millisecond, func(error) {}))
 	worked := make(chan error, 1)
@@ -424,15 +424,22 @@ func TestL91_groups_do_not_wait_for_the_work_in_another(t *testing.T) {
 	}
 	mustLock(t, g.Mutex(inA))
 	mustLock(t, g.Mutex(inB))
+	ends := nameBy(t, map[string]string{"a,b": "b", "a,c": "c"})
+	work := mustLock(t, g.Mutex(ends, redlock.StopWithin(400*time.Millisecond, func(error) {})))
 	closed := make(chan error, 1)
 	go func() { closed <- g.Close() }()
-	for group, name := range map[*aGroup]string{a: inA, b: inB} {
-		eventually(t, "nothing is held but what is worked under", func() bool {
+	free := func(group *aGroup, name string) {
+		t.Helper()
+		eventually(t, "it is free", func() bool {
 			group.nodes[0].mu.Lock()
 			defer group.nodes[0].mu.Unlock()
 			return group.nodes[0].keys[name].value == ""
 		})
 	}
+	free(a, inA)
+	free(b, inB)
+	mustBe(t, work.Unlock(ctx), redlock.ErrClosed)
+	free(b, ends) // although the other work goes on
 	close(end)
 	noError(t, arrival(t, "the end of Close", closed))
 }

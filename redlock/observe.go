@@ -22,11 +22,11 @@ type Event struct {
 	Node     string          // for events of a node
 	Rest     time.Duration   // for which the node must not grant, for node.EventQuarantined
 	Elapsed  time.Duration   // how long it took; for events that end a lease, how long it was held
-	Waited   bool            // there was a LockWaiting before, for LockAcquired and LockFailed
+	Waited   bool            // there was a LockWaiting before, and no LockMoved since, for LockAcquired and LockFailed
 	Attempts int             // how often the nodes were asked, for LockAcquired and LockFailed
 	Votes    []Vote          // when the call was decided, for LockAcquired and LockFailed: the slowest nodes are not waited for
 	Err      error           // what went wrong, nil if nothing
-	Context  context.Context // of the caller of Lock, for its values; nil for LockWaiting and events of a node alone
+	Context  context.Context // of the caller of Lock, for its values; nil for LockWaiting, LockMoved and events of a node alone
 }
 
 // EventKind tells events apart. Those of nodes are node.EventConnected, node.EventDisconnected,
@@ -45,6 +45,7 @@ type EventKind = node.EventKind
 // restarted is disconnected, quarantined, connected, admitted. Close causes no event.
 const (
 	LockWaiting   EventKind = "waiting"  // a Lock was not the first, and begins to wait
+	LockMoved     EventKind = "moved"    // a Lock that waits leaves a group of masters with its name; it may wait in another
 	LockAcquired  EventKind = "acquired" // a Lock, TryLock or Adopt returned a lease
 	LockFailed    EventKind = "failed"   // a Lock, TryLock or Adopt returned an error
 	LeaseRenewed  EventKind = "renewed"  // a renewal was decided; Err says if it did not succeed
@@ -129,6 +130,7 @@ type call struct {
 	ctx      context.Context
 	since    drift.Instant
 	before   time.Duration // that had passed then, in other groups
+	at       *lock         // of the group that was asked last; see home
 	asked    drift.Instant // no later than the masters were
 	attempts int
 	waited   bool

@@ -5,7 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
+	"reflect"
 	"strings"
 	"sync"
 	"testing"
@@ -310,27 +310,30 @@ func TestReal_L90_a_move_fails_at_a_master_that_hangs(t *testing.T) {
 	all.spread(t, "b")
 }
 
-// Each call ends in one event, however often its name moves, and the event is about the whole call.
+// Each call ends in one event, however often its name moves, and the event is about the whole call. Who
+// leaves a group waits there no more, also by the observer of that group alone.
 func TestReal_groups_tell_an_observer_of_each_call_once(t *testing.T) {
 	t.Parallel()
 	all := startGroups(t, "a", "b")
 	all.spread(t, "a")
 	var mu sync.Mutex
-	var told []string
+	told := map[string][]string{}
 	var took time.Duration
-	observe := redlock.WithObserver(func(e redlock.Event) {
-		mu.Lock()
-		defer mu.Unlock()
-		if e.Kind == redlock.LockWaiting {
-			told = append(told, "waiting")
-		}
-		if e.Kind == redlock.LockAcquired || e.Kind == redlock.LockFailed {
-			told = append(told, fmt.Sprint(e.Kind, " ", errors.Is(e.Err, redlock.ErrMoved), " ", e.Waited))
-			took = e.Elapsed
-		}
-	})
 	var clients []*redlock.Client
 	for _, group := range []string{"a", "b"} {
+		observe := redlock.WithObserver(func(e redlock.Event) {
+			mu.Lock()
+			defer mu.Unlock()
+			switch e.Kind {
+			case redlock.LockWaiting, redlock.LockMoved:
+				told[group] = append(told[group], string(e.Kind))
+			case redlock.LockFailed:
+				told["try"] = append(told["try"], fmt.Sprint(errors.Is(e.Err, redlock.ErrMoved), " ", e.Waited))
+			case redlock.LockAcquired:
+				told[group] = append(told[group], fmt.Sprint(e.Kind, " ", e.Waited))
+				took = e.Elapsed
+			}
+		})
 		clients = append(clients, dial(t, redistest.URLs(all[group]), append(inGroup(group), observe)...))
 	}
 	g, err := redlock.NewGroups(clients...)
@@ -353,9 +356,22 @@ func TestReal_groups_tell_an_observer_of_each_call_once(t *testing.T) {
 	arrival(t, "the lease", got)
 	mu.Lock()
 	defer mu.Unlock()
-	if want := []string{"waiting", "failed true false", "acquired false true"}; !slices.Equal(told, want) || took < waited {
-		t.Errorf("the observer was told %q, the last after %v, want %q, after %v at least", told, took, want, waited)
+	want := map[string][]string{"a": {"waiting", "moved"}, "try": {"true false"}, "b": {"waiting", "acquired true"}}
+	if !reflect.DeepEqual(told, want) || took < waited {
+		t.Errorf("the observers were told %q, the last after %v, want %q, after %v at least", told, took, want, waited)
 	}
+}
+
+// After Close a name that moved says so no more: a loop around TryLock ends.
+func TestReal_groups_that_are_closed_say_so_of_a_name_that_moves(t *testing.T) {
+	t.Parallel()
+	all := startGroups(t, "a")
+	g := all.client(t) // there is no map: every name moves
+	_, err := g.Mutex("orders").TryLock(ctx)
+	mustBe(t, err, redlock.ErrMoved)
+	noError(t, g.Close())
+	_, err = g.Mutex("orders").TryLock(ctx)
+	mustBe(t, err, redlock.ErrClosed)
 }
 
 // L91: a zone is lost, which has one master of each group. What is held in the last group is free as soon

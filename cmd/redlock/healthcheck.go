@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -20,6 +21,7 @@ import (
 type healthOptions struct {
 	guarded
 	timeout time.Duration
+	try     string // what the name of the lock begins with; empty: any name will do
 }
 
 func newHealthcheckCommand() *cobra.Command {
@@ -33,13 +35,17 @@ a name of its own: masters that are full vote, but store nothing. It is for
 probes: it says nothing if all is well, and otherwise what every master lacks.
 "redlock doctor" finds out more.
 
+Masters that let our user use only some names do not tell whether they are full,
+unless --try says what such a name begins with.
+
 The exit code is
     0  a lock could be taken
    64  the command line makes no sense
    69  no quorum of the masters votes, or stores a lock
    78  the masters refuse us: wrong password, no permission, or another group`,
 		Example: `  redlock healthcheck --nodes a,b,c
-  redlock healthcheck --timeout 1s || alert`,
+  redlock healthcheck --timeout 1s || alert
+  redlock healthcheck --try job: || alert`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt)
@@ -53,6 +59,7 @@ The exit code is
 	}
 	flags := cmd.Flags()
 	o.register(flags)
+	flags.StringVar(&o.try, "try", "", "take a lock whose name begins with this (default any name)")
 	flags.DurationVar(&o.timeout, "timeout", cli.ConnectPatience, "how long it may take until a quorum of the masters votes")
 	return cmd
 }
@@ -86,7 +93,7 @@ func (o *healthOptions) untilHealthy(ctx context.Context) error {
 	defer client.Close()
 	for {
 		if err = client.Healthy(); err == nil {
-			err = tries(ctx, client)
+			err = o.tries(ctx, client)
 		}
 		if err == nil {
 			return nil
@@ -105,15 +112,16 @@ func (o *healthOptions) untilHealthy(ctx context.Context) error {
 // mostNames is how many names are tried in a group that has only some.
 const mostNames = 1000
 
-// tries takes a lock that nobody else takes. A user need not have the right to a key of that name, nor the
+// tries takes a lock that nobody else takes. A user need not have the right to a key of any name, nor the
 // group any names.
-func tries(ctx context.Context, client *redlock.Client) error {
+func (o *healthOptions) tries(ctx context.Context, client *redlock.Client) error {
 	for range mostNames {
-		lease, err := client.Mutex("healthcheck:"+rand.Text(), redlock.NoRenew()).TryLock(ctx)
+		name := cmp.Or(o.try, "healthcheck:") + rand.Text()
+		lease, err := client.Mutex(name, redlock.NoRenew()).TryLock(ctx)
 		switch {
 		case err == nil:
 			return lease.Unlock(ctx)
-		case mayNot(err):
+		case o.try == "" && mayNot(err):
 			return nil
 		case !errors.Is(err, redlock.ErrMoved):
 			return err

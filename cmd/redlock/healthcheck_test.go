@@ -52,6 +52,18 @@ func TestReal_healthcheck_says_whether_a_quorum_votes(t *testing.T) {
 		m.Do("ACL", "SETUSER", "default", "resetkeys", "~redlock:*")
 	}
 	check(0) // of whose names it knows nothing
+	check(cli.ExitConfig, "--timeout", "1s", "--try", "job:").WantStderr("NOPERM")
+	for _, m := range masters {
+		m.Do("ACL", "SETUSER", "default", "~job:*")
+	}
+	check(0, "--try", "job:")
+	for _, m := range masters[:3] {
+		m.Do("CONFIG", "SET", "maxmemory", "1")
+	}
+	check(cli.ExitNoQuorum, "--timeout", "1s", "--try", "job:").WantStderr("OOM")
+	for _, m := range masters[:3] {
+		m.Do("CONFIG", "SET", "maxmemory", "0")
+	}
 	for _, m := range masters {
 		m.Do("ACL", "SETUSER", "default", "allkeys", "-set")
 	}

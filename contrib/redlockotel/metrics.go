@@ -71,6 +71,8 @@ func (m *metrics) observe(e redlock.Event) {
 	switch e.Kind {
 	case redlock.LockWaiting:
 		m.waiting.Add(ctx, 1, with())
+	case redlock.LockMoved:
+		m.waiting.Add(ctx, -1, with())
 	case redlock.LockAcquired, redlock.LockFailed:
 		result := attribute.String("redlock.result", e.Result())
 		m.acquire.Record(ctx, e.Elapsed.Seconds(), with(result))

@@ -92,6 +92,8 @@ func (m *Metrics) Observe(e redlock.Event) {
 	switch e.Kind {
 	case redlock.LockWaiting:
 		m.waiting.WithLabelValues(e.Lock).Inc()
+	case redlock.LockMoved:
+		m.waiting.WithLabelValues(e.Lock).Dec()
 	case redlock.LockAcquired, redlock.LockFailed:
 		result := e.Result()
 		m.waited.WithLabelValues(e.Lock, result).Observe(e.Elapsed.Seconds())
