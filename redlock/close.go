@@ -32,7 +32,7 @@ func (c *Client) Close() error { return closeAll(c)[0] }
 // closeAll closes clients side by side: all leases are ended before work is waited for, and released before a
 // master is waited for that hangs.
 func closeAll(clients ...*Client) []error {
-	ours, errs := make([]bool, len(clients)), make([]error, len(clients)) // or somebody else closes it
+	ours, errs := make([]bool, len(clients)), make([]error, len(clients)) // whether this call closes it, or waits for another one
 	working := make([][]*Lease, len(clients))
 	for i, c := range clients {
 		working[i], ours[i] = c.beginClose()
@@ -73,7 +73,7 @@ func (c *Client) beginClose() (working []*Lease, ours bool) {
 		l.mayClose()
 	}
 	c.paid()
-	c.enter()
+	c.enter() // until endWork
 	c.mu.Lock()
 	if c.closed.Swap(true) {
 		c.mu.Unlock()
@@ -120,7 +120,7 @@ func (c *Client) endWork(working []*Lease) {
 // anything once the farewell is over, but the release of a lease whose stop returns then.
 type farewell struct {
 	calls atomic.Int64  // operations under way
-	over  chan struct{} // closed when all is done, or no node moves any more
+	over  chan struct{} // closed when all is done, or no node answers any more
 
 	creditor atomic.Pointer[creditor] // once Close waits for owed releases
 

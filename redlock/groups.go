@@ -119,7 +119,8 @@ func (g *Groups) client(names []string) (*Client, error) {
 	return nil, fmt.Errorf("%w, group %s, of which there is no client here", ErrMoved, group)
 }
 
-// clientOrFirst is the client that has the names, or the first one, whose calls return ErrMoved then.
+// clientOrFirst is the client that has the names, or the first one. Its calls return ErrMoved then, because it
+// knows the newest map; see follow.
 func (g *Groups) clientOrFirst(names ...string) *Client {
 	if c, err := g.client(names); err == nil {
 		return c
@@ -181,9 +182,8 @@ func (g *Groups) Inspect(ctx context.Context, name string) (Holder, error) {
 
 // Healthy returns nil if every group is healthy; see Client.Healthy.
 func (g *Groups) Healthy() error {
-	rouseAll(context.Background(), g.clients)
 	var errs []error
-	for _, c := range g.clients {
+	for _, c := range g.clients { // the first one that rests ends the rest of all
 		errs = append(errs, c.Healthy())
 	}
 	return g.named(errs)
@@ -216,15 +216,15 @@ func (s *stay) follow(g *Groups) {
 	}
 }
 
-// stays returns a context that ends when ctx does, or the names leave the group of the client.
-func (g *Groups) stays(ctx context.Context, at *Client, names []string) (_ context.Context, done func()) {
+// whileThere returns a context that ends when ctx does, or the names leave the group of the client. Names that
+// have left before do not end it: the call finds that by itself, when it has looked at the masters.
+func (g *Groups) whileThere(ctx context.Context, at *Client, names []string) (_ context.Context, done func()) {
 	ctx, leave := context.WithCancelCause(ctx)
 	s := &stay{at: at, names: names, leave: leave}
 	g.mu.Lock()
 	s.index = len(g.waiting)
 	g.waiting = append(g.waiting, s)
 	g.mu.Unlock()
-	s.follow(g)
 	return ctx, func() {
 		g.mu.Lock()
 		last := len(g.waiting) - 1
@@ -246,13 +246,13 @@ func (g *Groups) cutOff() bool {
 	return slices.ContainsFunc(g.clients, (*Client).cutOff)
 }
 
-// during has take take a lock for as long as the names stay in the group of the client: then it returns
-// ErrMoved. Without groups they stay for ever.
+// during calls take with a context that ends when the names leave the group of the client; then it returns
+// ErrMoved, unless take has the lease already. Without groups they stay for ever.
 func (g *Groups) during(ctx context.Context, at *Client, names []string, take func(context.Context) (*Lease, error)) (*Lease, error) {
 	if g == nil {
 		return take(ctx)
 	}
-	staying, done := g.stays(ctx, at, names)
+	staying, done := g.whileThere(ctx, at, names)
 	defer done()
 	lease, err := take(staying)
 	if err != nil && context.Cause(staying) == ErrMoved {
@@ -288,7 +288,7 @@ func (g *Groups) homeOf(on func(c *Client) *lock, names ...string) *home {
 }
 
 // lock returns the lock with the client whose group has it now. A client that rests knows only an old map;
-// one that does not has looked at its masters a second ago.
+// one that does not has looked at its masters within the last second.
 func (h *home) lock(k *call) (*lock, error) {
 	c, err := h.groups.client(h.names)
 	if err != nil || c.rest.resting.Load() {
@@ -336,7 +336,7 @@ func (h *home) until(ctx context.Context, take way) (*Lease, error) {
 	return h.tell(ctx, func(k *call) (*Lease, error) {
 		for {
 			lease, err := h.untilMoved(k, take)
-			if !errors.Is(err, ErrMoved) || !h.groups.moves(h.names) {
+			if !errors.Is(err, ErrMoved) || !h.groups.mayFind(h.names) {
 				return lease, err
 			}
 			c := h.groups.clients[0]
@@ -382,8 +382,8 @@ func (h *home) tell(ctx context.Context, take func(k *call) (*Lease, error)) (*L
 	return lease, err
 }
 
-// moves reports whether Lock may find the names in one group later: they move, or have just moved.
-func (g *Groups) moves(names []string) bool {
+// mayFind reports whether Lock may find the names in one group of ours later: they move, or have just moved.
+func (g *Groups) mayFind(names []string) bool {
 	m := g.newest.Load()
 	groups := m.Next
 	if m.Settled() {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/benbjohnson/clock"
 	"github.com/quorumlock/quorumlock/internal/spread"
+	"github.com/quorumlock/quorumlock/node"
 	"github.com/quorumlock/quorumlock/node/guard"
 	"github.com/quorumlock/quorumlock/node/wire"
 	"github.com/quorumlock/quorumlock/redlock"
@@ -442,4 +443,173 @@ func TestL91_groups_do_not_wait_for_the_work_in_another(t *testing.T) {
 	free(b, ends) // although the other work goes on
 	close(end)
 	noError(t, arrival(t, "the end of Close", closed))
+}
+
+// A handle of Groups takes what it is a handle of: to read, to write, or so many permits.
+func TestGroups_ask_for_what_the_handle_is_of(t *testing.T) {
+	name := nameBy(t, map[string]string{"a,b": "b"})
+	for what, c := range map[string]struct {
+		take func(context.Context, *redlock.Groups) (*redlock.Lease, error)
+		says func(*wire.Command) bool
+	}{
+		"read": {
+			func(ctx context.Context, g *redlock.Groups) (*redlock.Lease, error) {
+				return g.RWMutex(name).RLock(ctx)
+			},
+			func(cmd *wire.Command) bool { return cmd.Script == wire.ScriptRead },
+		},
+		"write": {
+			func(ctx context.Context, g *redlock.Groups) (*redlock.Lease, error) { return g.RWMutex(name).Lock(ctx) },
+			func(cmd *wire.Command) bool { return cmd.Script == wire.ScriptWrite },
+		},
+		"2 of 5 permits": {
+			func(ctx context.Context, g *redlock.Groups) (*redlock.Lease, error) {
+				return g.Semaphore(name, 5).Acquire(ctx, 2)
+			},
+			func(cmd *wire.Command) bool {
+				return cmd.Script == wire.ScriptPermit && cmd.Args[3] == "5" && cmd.Args[4] == "2"
+			},
+		},
+	} {
+		g, masters, _ := lookedGroups(t)
+		within, giveUp := context.WithCancel(ctx)
+		over := make(chan struct{})
+		go func() { defer close(over); c.take(within, g) }()
+		for _, q := range asked(t, masters["b"], wire.OpAcquire) {
+			if !c.says(q.cmd) {
+				t.Errorf("%s: asked %q", what, append(q.cmd.Keys, q.cmd.Args...))
+			}
+		}
+		giveUp()
+		arrival(t, "the end of the call", over)
+	}
+}
+
+// What is no longer waited for makes room, and nobody else is forgotten: three wait, and those that came first
+// go first.
+func TestGroups_tell_who_waits_though_others_have_gone(t *testing.T) {
+	a := newGroup(t, "a", "2:a")
+	g := groupsOf(t, a)
+	mustLock(t, mustHave(a.masters.client()).Mutex("orders"))
+	var got []chan error
+	var leave []context.CancelFunc
+	for i := range 3 {
+		within, giveUp := context.WithCancel(ctx)
+		leave, got = append(leave, giveUp), append(got, make(chan error, 1))
+		go func() {
+			_, err := g.Mutex("orders").Lock(within)
+			got[i] <- err
+		}()
+		eventually(t, "it waits", func() bool { return g.Waiting() == i+1 })
+	}
+	for i, left := range []int{2, 1} {
+		leave[i]()
+		mustBe(t, arrival(t, "the error", got[i]), context.Canceled)
+		if n := g.Waiting(); n != left {
+			t.Fatalf("%d calls wait, want %d", n, left)
+		}
+	}
+	a.tells("3:a>d")
+	mustBe(t, arrival(t, "the error", got[2]), redlock.ErrMoved)
+	leave[2]()
+}
+
+// All that wait leave, and not only the first.
+func TestGroups_all_waiters_follow_their_names(t *testing.T) {
+	a := newGroup(t, "a", "2:a")
+	g := groupsOf(t, a)
+	got := make(chan error, 3)
+	for i := range 3 {
+		name := fmt.Sprint("orders-", i)
+		mustLock(t, mustHave(a.masters.client()).Mutex(name))
+		go func() { _, err := g.Mutex(name).Lock(ctx); got <- err }()
+	}
+	eventually(t, "all wait", func() bool { return a.nodes[0].count(wire.OpAsk) > 2 })
+	a.tells("3:a>d")
+	for range 3 {
+		mustBe(t, arrival(t, "the error", got), redlock.ErrMoved)
+	}
+}
+
+// A group that is out of reach has been asked, and nobody says that the name has left it: it is not asked again.
+func TestGroups_ask_a_group_that_is_down_once(t *testing.T) {
+	g, masters, _ := lookedGroups(t)
+	failed := make(chan error, 1)
+	go func() {
+		_, err := g.Mutex(nameBy(t, map[string]string{"a,b": "b"})).TryLock(ctx)
+		failed <- err
+	}()
+	for _, q := range asked(t, masters["b"], wire.OpAcquire) {
+		q.answer(wire.Reply{Err: &wire.Error{Op: wire.OpAcquire, Err: node.ErrDown}})
+	}
+	mustBe(t, arrival(t, "the error", failed), redlock.ErrNoQuorum)
+	answers(t, masters["b"], wire.OpRelease, int64(1))
+	for _, m := range masters["b"] {
+		m.isNotAsked(t)
+	}
+}
+
+// A call of one group waits until the others have been looked at, too: one of them may know that the name has moved.
+func TestGroups_a_call_waits_for_the_looks_of_all_groups(t *testing.T) {
+	g, masters, clocks := lookedGroups(t)
+	restsAll(t, clocks["a"], masters["a"])
+	restsAll(t, clocks["b"], masters["b"])
+	within, giveUp := context.WithCancel(ctx)
+	over := make(chan struct{})
+	latch := g.Latch(nameBy(t, map[string]string{"a,b": "b"}), 2)
+	go func() { defer close(over); latch.Arrive(within, "me") }()
+	looks := asked(t, masters["a"], wire.OpRead)
+	answers(t, masters["b"], wire.OpRead, []any{})
+	for _, m := range masters["b"] {
+		m.mustNotBeAsked(t)
+	}
+	for _, q := range looks {
+		q.answer(wire.Reply{Value: []any{}})
+	}
+	asked(t, masters["b"], wire.OpCommit)
+	giveUp()
+	arrival(t, "the end of the call", over)
+}
+
+// What the caller does with its list of names does not matter afterwards.
+func TestGroups_Multi_is_of_the_names_that_it_was_made_of(t *testing.T) {
+	g, masters, _ := lookedGroups(t)
+	names := []string{nameBy(t, map[string]string{"a,b": "b"}), nameBy(t, map[string]string{"a,b": "b", "a,c": "c"})}
+	slices.Sort(names)
+	want := slices.Clone(names)
+	m := g.Multi(names)
+	names[0], names[1] = "other", "another"
+	within, giveUp := context.WithCancel(ctx)
+	over := make(chan struct{})
+	go func() { defer close(over); m.Lock(within) }()
+	for _, q := range asked(t, masters["b"], wire.OpAcquire) {
+		if !slices.Contains(q.cmd.Keys, want[0]) || !slices.Contains(q.cmd.Keys, want[1]) {
+			t.Errorf("asked for %q, want %q", q.cmd.Keys, want)
+		}
+	}
+	giveUp()
+	arrival(t, "the end of the call", over)
+}
+
+// Close gives back what is held with StopWithin in every group.
+func TestL91_groups_give_back_in_every_group_what_was_worked_under(t *testing.T) {
+	a, b := newGroup(t, "a", "2:a,b"), newGroup(t, "b", "2:a,b")
+	g := groupsOf(t, a, b)
+	inA, inB := nameBy(t, map[string]string{"a,b": "a"}), nameBy(t, map[string]string{"a,b": "b"})
+	closed := make(chan error, 1)
+	for _, name := range []string{inA, inB} {
+		mustLock(t, g.Mutex(name, redlock.StopWithin(100*time.Millisecond, func(error) {})))
+	}
+	go func() { closed <- g.Close() }()
+	eventually(t, "it is closed", func() bool {
+		a.clk.Add(time.Millisecond)
+		b.clk.Add(time.Millisecond)
+		return len(closed) > 0
+	})
+	noError(t, <-closed)
+	for group, name := range map[*aGroup]string{a: inA, b: inB} {
+		if held := strings.Join(group.holders(name), ""); held != "" {
+			t.Errorf("%s is held by %s", name, held)
+		}
+	}
 }

@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/benbjohnson/clock"
+
 	"github.com/quorumlock/quorumlock/internal/faultproxy"
 	"github.com/quorumlock/quorumlock/internal/redistest"
 	"github.com/quorumlock/quorumlock/internal/seam"
@@ -491,4 +493,31 @@ func TestReal_L89_waiting_in_a_group_that_is_out_of_reach_ends_though_the_others
 			mustBe(t, arrival(t, "the end", ended), redlock.ErrMoved)
 		})
 	}
+}
+
+// S83: another operator has ended the same move while this one waited.
+func TestReal_S83_a_move_that_another_operator_has_ended_is_done(t *testing.T) {
+	t.Parallel()
+	all := startGroups(t, "a", "b")
+	all.spread(t, "a")
+	addrs := map[string][]string{}
+	for group, ms := range all {
+		addrs[group] = redistest.URLs(ms)
+	}
+	clk := clock.NewMock()
+	done := make(chan error, 1)
+	go func() {
+		_, err := redlock.Spread(ctx, addrs, []string{"b"}, redlock.WithTTL(second), redlock.WithClock(clk))
+		done <- err
+	}()
+	eventually(t, "names move", func() bool { return all["a"].tell(t, "3:a>b") && all["b"].tell(t, "3:a>b") })
+	all.spread(t, "b")
+	if !all["a"].tell(t, "4:b") {
+		t.Fatal("they have not moved")
+	}
+	eventually(t, "the first operator is done", func() bool {
+		clk.Add(second)
+		return len(done) > 0
+	})
+	noError(t, <-done)
 }

@@ -491,3 +491,24 @@ func TestL87_a_lease_renews_itself_whatever_the_options_say_of_drift_and_grace(t
 		lease.Unlock(ctx)
 	}
 }
+
+// L45: the renewal that was due has found no quorum, and the next try may come too late.
+func TestL45_a_lease_that_all_masters_had_is_renewed_when_they_are_connected_again(t *testing.T) {
+	ms := fiveMasters(t)
+	c, links := ms.client(redlock.WithTTL(2 * second))
+	lease := mustLock(t, c.Mutex("orders"))
+	ms.pass(150 * time.Millisecond) // the first renewal has shown that all masters have the key
+	for _, l := range links {
+		l.set(down)
+	}
+	ms.pass(1200 * time.Millisecond)
+	until := lease.Until()
+
+	for _, l := range links[:3] {
+		l.set(up)
+		l.returns()
+	}
+	ms.pass(5 * time.Millisecond)
+
+	eventually(t, "it is renewed", func() bool { return lease.Until().After(until) })
+}

@@ -16,7 +16,7 @@ import (
 //
 // That is safe, because a vote does not count whose master was not looked at within
 // guard.HeardWithin. So that votes count, the first operation after a rest has all masters looked at.
-// It waits until a quorum that votes has answered. That of any masters may not do: a master that has
+// It waits until a quorum that votes has answered. An answer alone is not enough: a master that has
 // restarted answers, but does not vote.
 type rest struct {
 	resting atomic.Bool // the masters must be looked at before the next operation; set under Client.mu
@@ -44,7 +44,7 @@ func (c *Client) idle() bool {
 	now := c.watch.Now()
 	c.mu.Lock()
 	slept := c.rest.slept(now)
-	idle, groups := c.unused(now), c.rest.groups
+	idle, groups := c.beginRest(now), c.rest.groups
 	c.mu.Unlock()
 	if idle && (slept || groups.cutOff()) {
 		c.stir()
@@ -54,17 +54,17 @@ func (c *Client) idle() bool {
 }
 
 // slept reports whether the client was suspended since the last heartbeat. To such a client all
-// masters' clocks seem to have been set forward, which keeps the masters from voting for a restart
-// guard. A look now begins that guard now, and not with the next operation.
+// masters' clocks seem to have been set forward, which keeps the masters from voting until a restart
+// guard has passed. It begins with a look, so there is one now, and not with the next operation.
 func (r *rest) slept(now drift.Instant) bool {
 	asleep := now.Sub(r.polled) - (now.Monotonic() - r.polled.Monotonic())
 	r.polled = now
 	return asleep > time.Second
 }
 
-// unused reports whether the client was not used for a while. Then it begins to rest. The mutex is
-// held.
-func (c *Client) unused(now drift.Instant) bool {
+// beginRest begins the rest if nobody has used the client for a while, and reports whether the client
+// rests. The mutex is held.
+func (c *Client) beginRest(now drift.Instant) bool {
 	r, seq := &c.rest, c.seq.Load()
 	switch {
 	case seq != r.seq, c.held.last != nil, c.waitedFor():
@@ -88,8 +88,8 @@ func (c *Client) cutOff() bool {
 	return waited && c.voteless() != nil
 }
 
-// rouse ends the rest of the client, if it rests, and reports whether it did. The other clients of its Groups
-// rest no longer then: one of their masters may know that a name has moved.
+// rouse ends the rest of the client, if it rests, and reports whether it did. It ends the rest of the other
+// clients of its Groups, too, and waits for them: one of their masters may know that a name has moved.
 func (c *Client) rouse(ctx context.Context) (rested bool) {
 	r := c.beginRousing()
 	if r == nil {

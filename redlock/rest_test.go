@@ -12,7 +12,9 @@ import (
 	"github.com/benbjohnson/clock"
 
 	"github.com/quorumlock/quorumlock/internal/seam"
+	"github.com/quorumlock/quorumlock/internal/spread"
 	"github.com/quorumlock/quorumlock/node"
+	"github.com/quorumlock/quorumlock/node/guard"
 	"github.com/quorumlock/quorumlock/node/wire"
 	"github.com/quorumlock/quorumlock/redlock"
 )
@@ -27,6 +29,7 @@ type looked struct {
 	mu    sync.Mutex
 	looks int
 	keeps error // from voting
+	full  error // it stores nothing
 	ahead int   // so many of them were before it was asked last
 }
 
@@ -50,6 +53,12 @@ func (l *looked) Votes() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.keeps
+}
+
+func (l *looked) Stores() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.full
 }
 
 func (l *looked) timesLooked() int {
@@ -682,4 +691,93 @@ func TestRest_does_not_end_for_a_caller_that_has_given_up(t *testing.T) {
 	for _, m := range masters {
 		m.mustNotBeAsked(t)
 	}
+}
+
+// L88: a master that does not vote is not asked whether it stores locks: what it said before is old.
+func TestL88_a_master_that_does_not_vote_says_why_and_not_that_it_was_full(t *testing.T) {
+	_, masters, c := lookedAt(t)
+	full, down := errors.New("full"), errors.New("down")
+	masters[0].keeps, masters[0].full, masters[1].full = down, full, full
+
+	failed := new(redlock.Error)
+	if err := c.Healthy(); !errors.As(err, &failed) || !errors.Is(err, redlock.ErrNoQuorum) {
+		t.Fatalf("Healthy: %v", err)
+	}
+
+	for i, want := range []error{down, full, nil} {
+		if got := failed.Votes[i].Err; got != want {
+			t.Errorf("%s: %v, want %v", masters[i].addr, got, want)
+		}
+	}
+}
+
+// S12: a lock that the process has was taken before the suspension. A caller that gets it afterwards, when little of it
+// is left, is told of its end in time.
+func TestS12_a_cached_lock_that_is_used_after_a_suspension_ends_in_time(t *testing.T) {
+	clk := clock.NewMock()
+	machine := &suspended{Mock: clk}
+	_, masters, c := lookedAt(t, redlock.WithClock(machine), redlock.WithTTL(10*time.Second))
+	m := c.Mutex("orders", redlock.Cached())
+	got := make(chan *redlock.Lease, 1)
+	go func() { got <- leased(t)(m.Lock(ctx)) }()
+	answers(t, masters, wire.OpAcquire, "OK")
+	first := arrival(t, "the lease", got)
+	clk.Add(800 * time.Millisecond)
+	before := first.Remaining()
+	answers(t, masters, wire.OpExtend, int64(1)) // the next renewal is seconds away
+	eventually(t, "it is renewed", func() bool { return first.Remaining() > before })
+	left := first.Remaining()
+	noError(t, first.Unlock(ctx))
+	machine.sleep(left - 100*time.Millisecond)
+
+	section, err := m.Lock(ctx)
+	noError(t, err)
+	clk.Add(100 * time.Millisecond)
+
+	eventually(t, "its end is told", func() bool { return section.Context().Err() != nil })
+}
+
+// An observer waits for messages, which do not come any more.
+func TestClose_ends_for_those_who_observe(t *testing.T) {
+	_, masters, c := lookedAt(t)
+	over := make(chan struct{})
+	go func() {
+		defer close(over)
+		for range c.Election("leader").Observe(ctx) {
+		}
+	}()
+	answers(t, masters, wire.OpRead, []any{})
+	eventually(t, "it observes", func() bool { return masters[2].listening() })
+
+	go c.Close()
+
+	arrival(t, "the end of Observe", over)
+}
+
+// L89: a process went to rest when it had learned that a name moves. A campaign ends that rest, or it would be told
+// for ever that the name moves.
+func TestL89_a_campaign_of_a_process_that_went_to_rest_while_the_name_moved_has_the_masters_looked_at(t *testing.T) {
+	var clients []*redlock.Client
+	var all []*looked
+	moving, err := spread.Parse("3:a>b")
+	noError(t, err)
+	for _, name := range []string{"a", "b"} {
+		clk, masters, c := lookedAt(t)
+		knows := guard.NewSpread(guard.GroupID{Name: name})
+		redlock.In(c, name, knows)
+		knows.Learn(moving)
+		restsAll(t, clk, masters)
+		clients, all = append(clients, c), append(all, masters...)
+	}
+	g, err := redlock.NewGroups(clients...)
+	noError(t, err)
+	failed := make(chan error, 1)
+	go func() {
+		_, err := g.Election("boss").Campaign(ctx, "me")
+		failed <- err
+	}()
+
+	answers(t, all, wire.OpRead, []any{})
+
+	mustBe(t, arrival(t, "the error", failed), redlock.ErrMoved)
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/benbjohnson/clock"
 
+	"github.com/quorumlock/quorumlock/internal/spread"
 	"github.com/quorumlock/quorumlock/node"
 	"github.com/quorumlock/quorumlock/node/wire"
 )
@@ -112,6 +113,9 @@ func TestTenure_a_section_is_at_risk_when_its_lease_is(t *testing.T) {
 
 	if len(risk) != 1 || !section.Valid() {
 		t.Errorf("%d warnings, valid: %v", len(risk), section.Valid())
+	}
+	if n := o.had(wire.OpExtend); n != 1 {
+		t.Errorf("%d renewals at a time, want 1", n)
 	}
 }
 
@@ -236,5 +240,42 @@ func TestTryLock_behind_one_that_asks_says_whether_a_quorum_votes(t *testing.T) 
 		if !errors.Is(err, c.want) {
 			t.Errorf("where the master votes with %v: %v, want %v", c.why, err, c.want)
 		}
+	}
+}
+
+// Of several renewals that are to follow one under way the first counts.
+func TestRenewal_is_followed_as_soon_as_any_asks_for_it(t *testing.T) {
+	x := &renewal{}
+	for _, wait := range []struct{ asked, want time.Duration }{{2, 2}, {3, 2}, {1, 1}, {0, 1}} {
+		if x.follow(wait.asked); x.next != wait.want {
+			t.Errorf("after %d: within %d, want %d", wait.asked, x.next, wait.want)
+		}
+	}
+}
+
+// A renewal that is due already stays when it is.
+func TestRenewal_is_not_put_off_by_one_that_may_come_later(t *testing.T) {
+	o := own(t)
+	now := o.client.watch.Now()
+	l := &Lease{validity: validity{since: now}}
+	for _, c := range []struct{ at, wait, want time.Duration }{{5, 9, 5}, {5, 3, 3}, {5, 0, 1}, {0, 3, 0}} {
+		l.renewAt = c.at
+		if l.renewSooner(now, c.wait); l.renewAt != c.want {
+			t.Errorf("due at %d, wanted within %d: due at %d, want %d", c.at, c.wait, l.renewAt, c.want)
+		}
+	}
+}
+
+// A lease that was granted before its name left is one: whoever asked has it, and no error.
+func TestGroups_a_lease_that_was_granted_as_its_name_left_is_given(t *testing.T) {
+	g := &Groups{}
+	g.newest.Store(&spread.Map{})
+	granted := &Lease{}
+	lease, err := g.during(context.Background(), nil, []string{"orders"}, func(context.Context) (*Lease, error) {
+		g.waiting[0].leave(ErrMoved)
+		return granted, nil
+	})
+	if lease != granted || err != nil {
+		t.Errorf("%v, %v", lease, err)
 	}
 }

@@ -77,7 +77,7 @@ func TestDoctor_looks_at_every_group(t *testing.T) {
 
 func TestHealthcheck_is_about_every_group(t *testing.T) {
 	t.Parallel()
-	all := startGroups(t, "a", "b")
+	all := startGroups(t, "a", "b", "c") // c gets no names
 	args := []string{"healthcheck", "--restart-guard", "1s"}
 	c := all.command(t, append(args, "--timeout", "1s")...).Begin()
 	c.WantExit(69)

@@ -347,3 +347,23 @@ func TestS51_the_new_owner_learns_what_the_old_one_knows(t *testing.T) {
 		}
 	}
 }
+
+// S51: what a master of the old group cannot tell would be missing in the new one.
+func TestS51_nothing_moves_past_a_master_that_does_not_tell_what_it_knows(t *testing.T) {
+	f, all := someGroups(t, "3:a>b", "ab", func(all map[string][]*fake) {
+		all["a"][1].refuses = func(cmd *wire.Command) string {
+			if cmd.Name == "SCAN" {
+				return "LOADING Redis is loading the dataset in memory"
+			}
+			return ""
+		}
+	})
+	if err := f.move(parsedMap(t, "3:a>b")); err == nil || !strings.Contains(err.Error(), "LOADING") {
+		t.Errorf("%v, want that a master is loading", err)
+	}
+	for _, m := range all["b"] {
+		if n := len(m.arguments(wire.ScriptInherit)); n > 0 {
+			t.Errorf("a master learns %d tokens", n)
+		}
+	}
+}

@@ -10,30 +10,33 @@ import (
 
 func TestServerError_is_classified_by_its_first_word(t *testing.T) {
 	for _, c := range []struct {
-		reply   string
-		code    string
-		refuses bool
+		reply      string
+		code       string
+		refuses    bool
+		unwritable bool
 	}{
-		{"NOSCRIPT No matching script. Please use EVAL.", "NOSCRIPT", false},
-		{"LOADING Redis is loading the dataset in memory", "LOADING", true},
-		{"READONLY You can't write against a read only replica.", "READONLY", true},
-		{"MISCONF Redis is configured to save RDB snapshots", "MISCONF", true},
-		{"OOM command not allowed when used memory > 'maxmemory'.", "OOM", true},
-		{"BUSY Redis is busy running a script.", "BUSY", true},
-		{"NOREPLICAS Not enough good replicas to write.", "NOREPLICAS", true},
-		{"MASTERDOWN Link with MASTER is down", "MASTERDOWN", true},
-		{"NOAUTH Authentication required.", "NOAUTH", true},
-		{"NOPERM this user has no permissions", "NOPERM", true},
-		{"WRONGPASS invalid username-password pair", "WRONGPASS", false},
-		{"WRONGTYPE Operation against a key", "WRONGTYPE", false},
-		{"ERR unknown command", "ERR", false},
-		{"ERR Error running script (call to f_1be0): @user_script:10: @user_script: 10: -READONLY You can't write against a read only replica.", "READONLY", true},
-		{"ERR Error running script (call to f_1be0): @user_script:10: @user_script: 10: Wrong number of args", "ERR", false},
-		{"", "", false},
+		{"NOSCRIPT No matching script. Please use EVAL.", "NOSCRIPT", false, false},
+		{"LOADING Redis is loading the dataset in memory", "LOADING", true, false},
+		{"READONLY You can't write against a read only replica.", "READONLY", true, false},
+		{"MISCONF Redis is configured to save RDB snapshots", "MISCONF", true, true},
+		{"OOM command not allowed when used memory > 'maxmemory'.", "OOM", true, true},
+		{"BUSY Redis is busy running a script.", "BUSY", true, false},
+		{"NOREPLICAS Not enough good replicas to write.", "NOREPLICAS", true, true},
+		{"MASTERDOWN Link with MASTER is down", "MASTERDOWN", true, false},
+		{"NOAUTH Authentication required.", "NOAUTH", true, false},
+		{"NOPERM this user has no permissions", "NOPERM", true, false},
+		{"NOPERM User ann has no permissions to run the 'set' command", "NOPERM", true, true},
+		{"NOPERM No permissions to access a key", "NOPERM", true, false},
+		{"WRONGPASS invalid username-password pair", "WRONGPASS", false, false},
+		{"WRONGTYPE Operation against a key", "WRONGTYPE", false, false},
+		{"ERR unknown command", "ERR", false, false},
+		{"ERR Error running script (call to f_1be0): @user_script:10: @user_script: 10: -READONLY You can't write against a read only replica.", "READONLY", true, false},
+		{"ERR Error running script (call to f_1be0): @user_script:10: @user_script: 10: Wrong number of args", "ERR", false, false},
+		{"", "", false, false},
 	} {
 		e := Server(c.reply)
-		if e.Code != c.code || e.Refuses() != c.refuses || e.Error() != c.reply {
-			t.Errorf("%q: code %q, refuses %v", c.reply, e.Code, e.Refuses())
+		if e.Code != c.code || e.Refuses() != c.refuses || e.Unwritable() != c.unwritable || e.Error() != c.reply {
+			t.Errorf("%q: code %q, refuses %v, unwritable %v", c.reply, e.Code, e.Refuses(), e.Unwritable())
 		}
 	}
 }
