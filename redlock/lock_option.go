@@ -89,7 +89,8 @@ func Polling(min, max time.Duration) LockOption {
 
 // MaxHold ends a lease, and its key, no later than d after it was asked for: a holder
 // that is alive but stuck does not keep the lock (L6). Renewals ask for less
-// and less, and Lease.Extend for no more than the rest of d. At least the TTL. Default:
+// and less, and Lease.Extend for no more than the rest of d. The lease may end earlier than
+// that by what clocks may drift in a TTL; see WithDriftFactor. At least the TTL. Default:
 // without end.
 func MaxHold(d time.Duration) LockOption {
 	return everyLock{change: func(o *lockOptions) { o.maxHold = d }}
