@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/benbjohnson/clock"
+
 	"github.com/quorumlock/quorumlock/node/guard"
 	"github.com/quorumlock/quorumlock/node/wire"
 )
@@ -395,4 +397,24 @@ func TestS82_refusal_of_the_time_for_a_moment_is_no_vote(t *testing.T) {
 	wantError(t, ask(t, m, wire.Acquire("k", "v", time.Second)), guard.ErrQuarantined)
 	s.set(healthy)
 	eventually(t, "it votes again", func() bool { return ask(t, m, wire.Acquire("k", "v", time.Second)).Err == nil })
+}
+
+// L88: a refusal to store a lock counts for ten seconds. Without another vote nobody learns when the master
+// stores locks again.
+func TestL88_a_refusal_to_store_counts_for_ten_seconds(t *testing.T) {
+	s := newStub(t, but("SET", func([]string) string { return "-OOM command not allowed when used memory > 'maxmemory'.\r\n" }))
+	clk := clock.NewMock()
+	m := connect(t, s.addr(), Config{Clock: clk, Heartbeat: time.Hour, MaxAge: time.Hour, MaxSilence: time.Hour})
+	if err := m.Stores(); err != nil {
+		t.Errorf("before it was asked: %v", err)
+	}
+	ask(t, m, wire.Acquire("k", "v", time.Second))
+	clk.Add(10*time.Second - 1)
+	if err := m.Stores(); err == nil || !strings.Contains(err.Error(), "OOM") {
+		t.Errorf("within ten seconds: %v, want OOM", err)
+	}
+	clk.Add(1)
+	if err := m.Stores(); err != nil {
+		t.Errorf("after ten seconds: %v", err)
+	}
 }
