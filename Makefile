@@ -20,8 +20,8 @@ SIDE    := production_transport|[Hh]ow_many_workers|stands_still|[Pp]anic|Demo|A
 # Thousands of waiters, and stories of one guard, are checked as well without it, and with it they
 # take minutes and gigabytes.
 CROWDS  := ^(TestL23_a_m|TestReal_L46|TestOne_|TestS71_what)
-# Most of these tests wait, so two packages run at a time; the longest begins first.
-OTHERS   = ./redlock $$($(GO) list ./... | grep -vE '/(quorumlock/redlock|redlab|simulate(/.*)?|internal/(chaos|mutate))$$')
+# Most of these tests wait, so two packages run at a time. Those of redlock/ run alone: their leases are short.
+OTHERS   = $$($(GO) list ./... | grep -vE '/(quorumlock/redlock|redlab|simulate(/.*)?|internal/(chaos|mutate))$$')
 # As a new user, from an empty module cache: make fresh. make check has vetted what make test runs.
 NEWCOMER := [Ff]resh_user
 
@@ -37,6 +37,7 @@ quick: ## go vet, gofmt and the tests that need no server: 1 minute
 	$(GO) test -run 'Every_failure|Each_argument|Every_page|Every_help' ./cmd/...
 
 test: needs check ## Check the sources and run every test, most under the race detector: 6 to 10 minutes
+	$(GO) test -count 1 -vet off -race -timeout 20m -skip '$(NEWCOMER)|$(CROWDS)' ./redlock
 	$(GO) test -count 1 -vet off -race -p 2 -timeout 20m -skip '$(NEWCOMER)|$(CROWDS)' $(OTHERS)
 	$(GO) test -count 1 -vet off -race -p 2 -timeout 20m -run '$(SIDE)' $(SIM)
 	$(GO) test -count 1 -vet off -p 2 -timeout 20m -run '$(CROWDS)' ./redlock ./node/guard

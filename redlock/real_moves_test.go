@@ -188,7 +188,7 @@ func TestReal_S83_of_two_operators_one_fails(t *testing.T) {
 	t.Parallel()
 	all := startGroups(t, "a", "b", "c")
 	all.spread(t, "a", "b")
-	by := func(over ...string) (firstOfA *faultproxy.Proxy, begin func() <-chan error) {
+	by := func(clk clock.Clock, over ...string) (firstOfA *faultproxy.Proxy, begin func() <-chan error) {
 		addrs := map[string][]string{}
 		for group, ms := range all {
 			var proxies []*faultproxy.Proxy
@@ -199,17 +199,17 @@ func TestReal_S83_of_two_operators_one_fails(t *testing.T) {
 		return firstOfA, func() <-chan error {
 			done := make(chan error, 1)
 			go func() {
-				_, err := redlock.Spread(ctx, addrs, over, redlock.WithTTL(second))
+				_, err := redlock.Spread(ctx, addrs, over, redlock.WithTTL(second), redlock.WithClock(clk))
 				done <- err
 			}()
 			return done
 		}
 	}
-	late, beginLate := by("a", "b", "c")
+	late, beginLate := by(clock.NewMock(), "a", "b", "c") // who loses no patience with a master that hangs
 	stands := late.HoldNext(faultproxy.Requests, writesMap("3"))
 	second := beginLate()
 	comesTo(t, stands, second)
-	early, beginEarly := by("a")
+	early, beginEarly := by(clock.New(), "a")
 	moves := early.HoldNext(faultproxy.Requests, faultproxy.Command("SCAN", ""))
 	first := beginEarly()
 	comesTo(t, moves, first) // it has waited, and takes over what outlives locks
