@@ -26,7 +26,8 @@ import (
 // because it may be the caller. The time is that of WithClock: a mocked clock must be moved on
 // where a node does not confirm.
 //
-// Every further Close waits for the first one, and returns the same.
+// Every further Close waits for the first one, and returns the same. A stop that runs when it is called
+// is not waited for any more, either.
 func (c *Client) Close() error { return closeAll(c)[0] }
 
 // closeAll closes clients side by side: all leases are ended before work is waited for, and released before a
