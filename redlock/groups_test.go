@@ -321,9 +321,15 @@ func TestGroups_end_the_rest_of_all_clients_in_parallel(t *testing.T) {
 // lookedGroups are two groups of masters that are looked at, a and b, which know that they have the names.
 func lookedGroups(t *testing.T) (g *redlock.Groups, masters map[string][]*looked, clocks map[string]*clock.Mock) {
 	t.Helper()
+	return lookedGroupsBy(t, "2:a,b")
+}
+
+// lookedGroupsBy are the groups a and b, which know that map.
+func lookedGroupsBy(t *testing.T, known string) (g *redlock.Groups, masters map[string][]*looked, clocks map[string]*clock.Mock) {
+	t.Helper()
 	var clients []*redlock.Client
 	masters, clocks = map[string][]*looked{}, map[string]*clock.Mock{}
-	told, err := spread.Parse("2:a,b")
+	told, err := spread.Parse(known)
 	noError(t, err)
 	for _, name := range []string{"a", "b"} {
 		clk, ms, c := lookedAt(t)

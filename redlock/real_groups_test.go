@@ -38,13 +38,18 @@ func startGroups(t testing.TB, names ...string) realGroups {
 	return all
 }
 
-// trySpread has the names in the groups called over from now on.
-func (g realGroups) trySpread(over ...string) error {
+// addrs are the addresses of the masters of each group.
+func (g realGroups) addrs() map[string][]string {
 	addrs := map[string][]string{}
 	for name, ms := range g {
 		addrs[name] = redistest.URLs(ms)
 	}
-	_, err := redlock.Spread(ctx, addrs, over, redlock.WithTTL(second))
+	return addrs
+}
+
+// trySpread has the names in the groups called over from now on.
+func (g realGroups) trySpread(over ...string) error {
+	_, err := redlock.Spread(ctx, g.addrs(), over, redlock.WithTTL(second))
 	return err
 }
 
@@ -56,11 +61,7 @@ func (g realGroups) spread(t testing.TB, over ...string) {
 // client returns a process that uses all groups.
 func (g realGroups) client(t testing.TB) *redlock.Groups {
 	t.Helper()
-	addrs := map[string][]string{}
-	for name, ms := range g {
-		addrs[name] = redistest.URLs(ms)
-	}
-	return groupsAt(t, addrs)
+	return groupsAt(t, g.addrs())
 }
 
 func groupsAt(t testing.TB, addrs map[string][]string) *redlock.Groups {

@@ -500,14 +500,10 @@ func TestReal_S83_a_move_that_another_operator_has_ended_is_done(t *testing.T) {
 	t.Parallel()
 	all := startGroups(t, "a", "b")
 	all.spread(t, "a")
-	addrs := map[string][]string{}
-	for group, ms := range all {
-		addrs[group] = redistest.URLs(ms)
-	}
 	clk := clock.NewMock()
 	done := make(chan error, 1)
 	go func() {
-		_, err := redlock.Spread(ctx, addrs, []string{"b"}, redlock.WithTTL(second), redlock.WithClock(clk))
+		_, err := redlock.Spread(ctx, all.addrs(), []string{"b"}, redlock.WithTTL(second), redlock.WithClock(clk))
 		done <- err
 	}()
 	eventually(t, "names move", func() bool { return all["a"].tell(t, "3:a>b") && all["b"].tell(t, "3:a>b") })

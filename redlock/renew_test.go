@@ -181,22 +181,28 @@ func TestL6_extend_at_the_end_of_MaxHold_changes_nothing(t *testing.T) {
 // The next try of a renewal that found no master is planned for later. A quorum is
 // connected again meanwhile: the leases are renewed then.
 func TestL45_a_lease_is_renewed_when_its_masters_are_connected_again(t *testing.T) {
-	ms := fiveMasters(t)
-	c, links := ms.client(redlock.WithTTL(2 * second))
-	lease := mustLock(t, c.Mutex("orders"))
-	for _, l := range links {
-		l.set(down)
-	}
-	ms.pass(1100 * time.Millisecond)
-	until := lease.Until()
+	for what, passes := range map[string]struct{ before, down time.Duration }{
+		"a new lease":                       {0, 1100 * time.Millisecond},
+		"a renewal showed all have the key": {150 * time.Millisecond, 1200 * time.Millisecond},
+	} {
+		ms := fiveMasters(t)
+		c, links := ms.client(redlock.WithTTL(2 * second))
+		lease := mustLock(t, c.Mutex("orders"))
+		ms.pass(passes.before)
+		for _, l := range links {
+			l.set(down)
+		}
+		ms.pass(passes.down)
+		until := lease.Until()
 
-	for _, l := range links[:3] {
-		l.set(up)
-		l.returns()
-	}
-	ms.pass(5 * time.Millisecond)
+		for _, l := range links[:3] {
+			l.set(up)
+			l.returns()
+		}
+		ms.pass(5 * time.Millisecond)
 
-	eventually(t, "it is renewed", func() bool { return lease.Until().After(until) })
+		eventually(t, what+" is renewed", func() bool { return lease.Until().After(until) })
+	}
 }
 
 // A lease that was renewed in time is not renewed because some master is connected again.
@@ -490,25 +496,4 @@ func TestL87_a_lease_renews_itself_whatever_the_options_say_of_drift_and_grace(t
 		}
 		lease.Unlock(ctx)
 	}
-}
-
-// L45: the renewal that was due has found no quorum, and the next try may come too late.
-func TestL45_a_lease_that_all_masters_had_is_renewed_when_they_are_connected_again(t *testing.T) {
-	ms := fiveMasters(t)
-	c, links := ms.client(redlock.WithTTL(2 * second))
-	lease := mustLock(t, c.Mutex("orders"))
-	ms.pass(150 * time.Millisecond) // the first renewal has shown that all masters have the key
-	for _, l := range links {
-		l.set(down)
-	}
-	ms.pass(1200 * time.Millisecond)
-	until := lease.Until()
-
-	for _, l := range links[:3] {
-		l.set(up)
-		l.returns()
-	}
-	ms.pass(5 * time.Millisecond)
-
-	eventually(t, "it is renewed", func() bool { return lease.Until().After(until) })
 }

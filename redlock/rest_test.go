@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -12,9 +13,7 @@ import (
 	"github.com/benbjohnson/clock"
 
 	"github.com/quorumlock/quorumlock/internal/seam"
-	"github.com/quorumlock/quorumlock/internal/spread"
 	"github.com/quorumlock/quorumlock/node"
-	"github.com/quorumlock/quorumlock/node/guard"
 	"github.com/quorumlock/quorumlock/node/wire"
 	"github.com/quorumlock/quorumlock/redlock"
 )
@@ -757,27 +756,16 @@ func TestClose_ends_for_those_who_observe(t *testing.T) {
 // L89: a process went to rest when it had learned that a name moves. A campaign ends that rest, or it would be told
 // for ever that the name moves.
 func TestL89_a_campaign_of_a_process_that_went_to_rest_while_the_name_moved_has_the_masters_looked_at(t *testing.T) {
-	var clients []*redlock.Client
-	var all []*looked
-	moving, err := spread.Parse("3:a>b")
-	noError(t, err)
-	for _, name := range []string{"a", "b"} {
-		clk, masters, c := lookedAt(t)
-		knows := guard.NewSpread(guard.GroupID{Name: name})
-		redlock.In(c, name, knows)
-		knows.Learn(moving)
-		restsAll(t, clk, masters)
-		clients, all = append(clients, c), append(all, masters...)
-	}
-	g, err := redlock.NewGroups(clients...)
-	noError(t, err)
+	g, masters, clocks := lookedGroupsBy(t, "3:a>b")
+	restsAll(t, clocks["a"], masters["a"])
+	restsAll(t, clocks["b"], masters["b"])
 	failed := make(chan error, 1)
 	go func() {
 		_, err := g.Election("boss").Campaign(ctx, "me")
 		failed <- err
 	}()
 
-	answers(t, all, wire.OpRead, []any{})
+	answers(t, slices.Concat(masters["a"], masters["b"]), wire.OpRead, []any{})
 
 	mustBe(t, arrival(t, "the error", failed), redlock.ErrMoved)
 }

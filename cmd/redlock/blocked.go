@@ -39,21 +39,12 @@ type wait struct {
 func (o *statusOptions) blocked(ctx context.Context, w io.Writer) error {
 	ctx, cancel := context.WithTimeout(ctx, listPatience)
 	defer cancel()
-	all, err := o.each()
-	if err != nil {
-		return err
-	}
 	held, complete := map[string]redlock.Holder{}, true
-	var unread []string
-	var failed []error
-	for _, one := range all {
+	unread, err := o.readEach(func(one *masters) error {
 		found, err := one.holders(ctx, o.limit, held)
-		if err != nil {
-			unread, failed = append(unread, one.Name()), append(failed, one.inGroup(err))
-		}
 		complete = complete && found
-	}
-	err = errors.Join(failed...)
+		return err
+	})
 	if err != nil && len(held) == 0 {
 		return cli.Failed(err)
 	}

@@ -154,17 +154,9 @@ type stored struct {
 // list is listGroup for all groups. It returns an error, and the locks of the other groups, if a group
 // cannot be read.
 func (m *masters) list(ctx context.Context, limit int) (listing, error) {
-	all, err := m.each()
-	if err != nil {
-		return listing{}, err
-	}
 	whole := listing{Locks: []listed{}, Complete: true}
-	var failed []error
-	for _, one := range all {
+	unread, err := m.readEach(func(one *masters) error {
 		found, err := one.listGroup(ctx, limit)
-		if err != nil {
-			whole.Unread, failed = append(whole.Unread, one.Name()), append(failed, one.inGroup(err))
-		}
 		for _, lock := range found.Locks {
 			if m.Grouped() {
 				lock.Group = one.Name()
@@ -173,17 +165,31 @@ func (m *masters) list(ctx context.Context, limit int) (listing, error) {
 		}
 		whole.Complete = whole.Complete && found.Complete
 		whole.OtherGroup = cmp.Or(whole.OtherGroup, found.OtherGroup)
-	}
+		return err
+	})
+	whole.Unread = unread
 	slices.SortFunc(whole.Locks, func(a, b listed) int { return cmp.Compare(a.Name, b.Name) })
-	return whole, errors.Join(failed...)
+	return whole, err
 }
 
-// inGroup says which group an error is of, where there are several.
-func (m *masters) inGroup(err error) error {
-	if !m.Grouped() {
-		return err
+// readEach reads each group. Its error names those that could not be read.
+func (m *masters) readEach(read func(one *masters) error) (unread []string, _ error) {
+	all, err := m.each()
+	if err != nil {
+		return nil, err
 	}
-	return fmt.Errorf("group %s: %w", m.Name(), err)
+	var failed []error
+	for _, one := range all {
+		err := read(&one)
+		if err == nil {
+			continue
+		}
+		if m.Grouped() {
+			err = fmt.Errorf("group %s: %w", one.Name(), err)
+		}
+		unread, failed = append(unread, one.Name()), append(failed, err)
+	}
+	return unread, errors.Join(failed...)
 }
 
 // listGroup asks every master for its keys, and finds what a quorum of them shares.
