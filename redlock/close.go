@@ -3,6 +3,7 @@ package redlock
 import (
 	"context"
 	"errors"
+	"sync"
 	"sync/atomic"
 
 	"github.com/quorumlock/quorumlock/drift"
@@ -122,6 +123,7 @@ func (c *Client) endWork(working []*Lease) {
 type farewell struct {
 	calls atomic.Int64  // operations under way
 	over  chan struct{} // closed when all is done, or no node answers any more
+	once  sync.Once     // closes over
 
 	creditor atomic.Pointer[creditor] // once Close waits for owed releases
 
@@ -131,7 +133,7 @@ type farewell struct {
 	client *Client
 	timer  drift.Timer
 	mu     seam.Mutex
-	parts  int  // that are not done; zero before the begin and after the end
+	parts  int  // that are not done
 	idle   bool // all operations have finished
 	moved  bool // since the last look
 	looks  int  // in a row that found nothing moved
@@ -167,24 +169,16 @@ func (f *farewell) lastLeft() {
 	}
 }
 
-// begin has every node delete what the leases left. It is not over before all operations are.
+// begin has every node run the releases of what the leases left. It is not over before all operations are.
 func (f *farewell) begin(c *Client, releases []*wire.Command) {
+	nodes := c.members.Nodes()
 	f.mu.Lock()
-	f.client = c
-	f.parts++
+	f.client, f.parts = c, 1+len(nodes) // the operations are one part
 	f.mu.Unlock()
 	f.look()
-	f.sweep(c.members.Nodes(), releases)
-}
-
-// sweep has every node run the releases.
-func (f *farewell) sweep(nodes []node.Node, releases []*wire.Command) {
-	f.mu.Lock()
-	f.parts += len(nodes)
-	f.mu.Unlock()
 	for _, n := range nodes {
 		s := &sweep{farewell: f, node: n, releases: releases}
-		s.mu.In(f.client.seams.Steps)
+		s.mu.In(c.seams.Steps)
 		s.goOn()
 	}
 }
@@ -196,9 +190,11 @@ func (f *farewell) done() {
 	last := f.parts == 0
 	f.mu.Unlock()
 	if last {
-		close(f.over)
+		f.end()
 	}
 }
+
+func (f *farewell) end() { f.once.Do(func() { close(f.over) }) }
 
 func (f *farewell) move() {
 	f.mu.Lock()
@@ -219,13 +215,10 @@ func (f *farewell) Fire() {
 	if f.moved || !f.idle {
 		f.moved, f.looks = false, 0
 	}
-	given := f.parts > 0 && f.looks >= stillLooks
-	if given {
-		f.parts = -1 // no part that is done from now on is the last
-	}
+	still := f.looks >= stillLooks
 	f.mu.Unlock()
-	if given {
-		close(f.over)
+	if still {
+		f.end()
 		return
 	}
 	f.look()
