@@ -135,14 +135,13 @@ type farewell struct {
 	mu     seam.Mutex
 	parts  int  // that are not done
 	idle   bool // all operations have finished
-	moved  bool // since the last look
-	looks  int  // in a row that found nothing moved
+	heard  bool // a node has answered since the last check
+	silent int  // checks in a row without an answer
 }
 
-// stillLooks is how many looks may find that nothing has moved: for a node timeout,
-// and a little more. A client that was held up itself counts that as one look, so it
-// does not blame the nodes for it.
-const stillLooks = 5
+// silentChecks is how many checks may find no answer: for a node timeout, and a little more. A
+// client that was held up itself counts that as one check, so it does not blame the nodes for it.
+const silentChecks = 5
 
 // enter begins an operation that Close waits for, unless the client is closed. The
 // caller calls leave in both cases.
@@ -175,7 +174,7 @@ func (f *farewell) begin(c *Client, releases []*wire.Command) {
 	f.mu.Lock()
 	f.client, f.parts = c, 1+len(nodes) // the operations are one part
 	f.mu.Unlock()
-	f.look()
+	f.checkLater()
 	for _, n := range nodes {
 		s := &sweep{farewell: f, node: n, releases: releases}
 		s.mu.In(c.seams.Steps)
@@ -196,32 +195,31 @@ func (f *farewell) done() {
 
 func (f *farewell) end() { f.once.Do(func() { close(f.over) }) }
 
-func (f *farewell) move() {
+func (f *farewell) hear() {
 	f.mu.Lock()
-	f.moved = true
+	f.heard = true
 	f.mu.Unlock()
 }
 
-// look has the timer fire for the next look.
-func (f *farewell) look() {
-	f.client.timers.Set(&f.timer, f.client.opt.nodeTimeout/(stillLooks-1), f)
+func (f *farewell) checkLater() {
+	f.client.timers.Set(&f.timer, f.client.opt.nodeTimeout/(silentChecks-1), f)
 }
 
-// Fire gives up when nothing has moved for too long. It does not give up operations under way: each
+// Fire gives up when no node has answered for too long. It does not give up operations under way: each
 // ends by itself, and may still have a key to release.
 func (f *farewell) Fire() {
 	f.mu.Lock()
-	f.looks++
-	if f.moved || !f.idle {
-		f.moved, f.looks = false, 0
+	f.silent++
+	if f.heard || !f.idle {
+		f.heard, f.silent = false, 0
 	}
-	still := f.looks >= stillLooks
+	vain := f.silent >= silentChecks
 	f.mu.Unlock()
-	if still {
+	if vain {
 		f.end()
 		return
 	}
-	f.look()
+	f.checkLater()
 }
 
 // sweep gives one node a list of releases, no faster than it keeps up: a node refuses
@@ -269,7 +267,7 @@ func (s *sweep) goOn() {
 // share a write.
 func (s *sweep) answered(r wire.Reply) {
 	if r.Err == nil {
-		s.move() // a node that fails late must not have the others waited for longer
+		s.hear() // a node that fails late must not have the others waited for longer
 	}
 	s.mu.Lock()
 	s.open--

@@ -64,12 +64,12 @@ func NewGroups(clients ...*Client) (*Groups, error) {
 		}
 	}
 	for _, c := range g.clients {
-		c.opt.group.masters.OnMap(g.follow)
+		c.opt.group.masters.OnMap(g.learn)
 		c.mu.Lock()
 		c.rest.groups = g
 		c.mu.Unlock()
 	}
-	g.follow()
+	g.learn()
 	return g, nil
 }
 
@@ -120,7 +120,7 @@ func (g *Groups) client(names []string) (*Client, error) {
 }
 
 // clientOrFirst is the client that has the names, or the first one. Its calls return ErrMoved then, because it
-// knows the newest map; see follow.
+// knows the newest map; see learn.
 func (g *Groups) clientOrFirst(names ...string) *Client {
 	if c, err := g.client(names); err == nil {
 		return c
@@ -189,9 +189,9 @@ func (g *Groups) Healthy() error {
 	return g.named(errs)
 }
 
-// follow takes up the newest map, and has calls leave the groups that their names have left: such a group
+// learn takes up the newest map, and has calls leave the groups that their names have left: such a group
 // may be out of reach, or gone.
-func (g *Groups) follow() {
+func (g *Groups) learn() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	newest := spread.Map{}
@@ -205,12 +205,12 @@ func (g *Groups) follow() {
 		c.opt.group.masters.Learn(newest)
 	}
 	for _, s := range g.waiting {
-		s.follow(g)
+		s.leaveIfMoved(g)
 	}
 }
 
-// follow has a call leave the group that its names have left.
-func (s *stay) follow(g *Groups) {
+// leaveIfMoved has a call leave the group that its names have left.
+func (s *stay) leaveIfMoved(g *Groups) {
 	if c, err := g.client(s.names); err != nil || c != s.at {
 		s.leave(ErrMoved)
 	}
@@ -315,7 +315,7 @@ type way func(*lock, *call) (*Lease, error)
 
 // once takes the lock where it is now. Of a group that is gone the others must tell that the lock has left it.
 func (h *home) once(ctx context.Context, take way) (*Lease, error) {
-	return h.tell(ctx, func(k *call) (*Lease, error) {
+	return h.observed(ctx, func(k *call) (*Lease, error) {
 		l, err := h.lock(k)
 		if err != nil {
 			return nil, err
@@ -333,7 +333,7 @@ func (h *home) once(ctx context.Context, take way) (*Lease, error) {
 
 // until takes the lock as soon as it can, in whatever group that is.
 func (h *home) until(ctx context.Context, take way) (*Lease, error) {
-	return h.tell(ctx, func(k *call) (*Lease, error) {
+	return h.observed(ctx, func(k *call) (*Lease, error) {
 		for {
 			lease, err := h.untilMoved(k, take)
 			if !errors.Is(err, ErrMoved) || !h.groups.mayFind(h.names) {
@@ -366,8 +366,8 @@ func (h *home) untilMoved(k *call, take way) (*Lease, error) {
 	return lease, err
 }
 
-// tell has the observer told once how a call ended, however often the names moved meanwhile.
-func (h *home) tell(ctx context.Context, take func(k *call) (*Lease, error)) (*Lease, error) {
+// observed has the observer told once how a call ended, however often the names moved meanwhile.
+func (h *home) observed(ctx context.Context, take func(k *call) (*Lease, error)) (*Lease, error) {
 	k, watch := call{ctx: ctx}, h.groups.clients[0].watch
 	began := watch.Now()
 	lease, err := take(&k)
