@@ -21,7 +21,8 @@ type PendingReleases struct {
 	limit   int
 	list    ring[PendingRelease]
 	dropped uint64
-	unsent  map[grant]struct{}
+	unsent  grants // acquires that were not sent
+	denied  grants // acquires that our user must not run
 }
 
 // PendingRelease is a command that may be owed: only a release is.
@@ -47,8 +48,15 @@ func (d *PendingReleases) Commands() []*wire.Command {
 }
 
 // Failed notes that a command failed with err, and keeps it if it is a release
-// that still has to reach the master.
+// that still has to reach the master. If our user must run neither the release nor the acquire,
+// there is nothing to release.
 func (d *PendingReleases) Failed(what PendingRelease, err error) {
+	if said := answered(err); said != nil && said.NotRun() {
+		if d.denied.take(what.Cmd) {
+			return
+		}
+		d.denied.note(what.Cmd, d.limit)
+	}
 	if !owed(what.Cmd, err) {
 		return
 	}
@@ -62,18 +70,18 @@ func (d *PendingReleases) Failed(what PendingRelease, err error) {
 
 // NotSent is Failed for a command that was not sent, for want of a connection.
 func (d *PendingReleases) NotSent(what PendingRelease, err error) {
-	if !d.pointless(what.Cmd) {
+	if !d.unsent.take(what.Cmd) {
 		d.Failed(what, err)
 	}
-	d.forgo(what.Cmd)
+	d.unsent.note(what.Cmd, d.limit)
 }
 
 // Spare reports whether a master that does not answer need not be sent cmd. It would
 // run an acquire only when its caller has given up, thousands of them after a
 // pause, and each release that follows. Commands for held locks are still sent.
 func (d *PendingReleases) Spare(cmd *wire.Command) bool {
-	d.forgo(cmd)
-	return cmd.Op.Grants() || cmd.Op == wire.OpAsk || cmd.Op == wire.OpRepair || d.pointless(cmd)
+	d.unsent.note(cmd, d.limit)
+	return cmd.Op.Grants() || cmd.Op == wire.OpAsk || cmd.Op == wire.OpRepair || d.unsent.take(cmd)
 }
 
 // Heard ends what NotSent and Spare noted, now that the master answers: from
@@ -121,31 +129,32 @@ func grantOf(cmd *wire.Command) (g grant, ok bool) {
 	return grant{cmd.Keys[0], wire.WaiterOf(cmd.Args[0])}, true
 }
 
-// forgo notes an acquire that is not sent: until the master answers, its release
-// has nothing to release. In a long outage such releases would drive out those
-// that are really owed.
-func (d *PendingReleases) forgo(cmd *wire.Command) {
+// grants are those of acquires that the master has not run. So their releases have nothing to
+// release. In a long outage such releases would drive out those that are really owed.
+type grants map[grant]struct{}
+
+// note adds that of cmd, if cmd is the first acquire of a waiter.
+func (all *grants) note(cmd *wire.Command, limit int) {
 	g, ok := grantOf(cmd)
 	if !ok || !beginsWaiter(cmd) {
 		return
 	}
-	if d.unsent == nil || len(d.unsent) >= d.limit {
-		d.unsent = make(map[grant]struct{}) // to forget is safe: the release is kept
+	if *all == nil || len(*all) >= limit {
+		*all = make(grants) // to forget is safe: the release is kept
 	}
-	d.unsent[g] = struct{}{}
+	(*all)[g] = struct{}{}
 }
 
-// pointless reports whether cmd is the release of an acquire that was not sent,
-// once.
-func (d *PendingReleases) pointless(cmd *wire.Command) bool {
+// take reports whether cmd is the release of one of them, and removes that.
+func (all grants) take(cmd *wire.Command) bool {
 	if cmd.Op != wire.OpRelease {
 		return false
 	}
 	g, ok := grantOf(cmd)
-	if _, found := d.unsent[g]; !ok || !found {
+	if _, found := all[g]; !ok || !found {
 		return false
 	}
-	delete(d.unsent, g)
+	delete(all, g)
 	return true
 }
 
@@ -162,9 +171,21 @@ func owed(cmd *wire.Command, err error) bool {
 	if cmd.Op != wire.OpRelease || cmd.Keep <= 0 {
 		return false
 	}
-	var refusal *wire.ServerError
-	if !errors.Is(err, ErrDown) && errors.As(err, &refusal) { // a failed connection says nothing about the release
-		return refusal.Refuses() || refusal.Code == "NOSCRIPT"
+	if said := answered(err); said != nil {
+		return said.Refuses() || said.Code == "NOSCRIPT"
 	}
 	return !errors.Is(err, ErrClosed)
+}
+
+// answered is what the master answered instead of running a command, or nil. That of a login says nothing
+// about the command.
+func answered(err error) *wire.ServerError {
+	if errors.Is(err, ErrDown) {
+		return nil
+	}
+	said := new(wire.ServerError)
+	if !errors.As(err, &said) {
+		return nil
+	}
+	return said
 }

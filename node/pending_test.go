@@ -113,6 +113,25 @@ func TestL5_release_that_was_refused_is_delivered_at_a_heartbeat(t *testing.T) {
 	}
 }
 
+// L39: what our user must not do was not done, so there is nothing to give back. What was done before is.
+func TestL39_a_release_is_not_owed_where_nothing_was_acquired(t *testing.T) {
+	denied := wire.Server("NOPERM No permissions to access a key")
+	d := NewPendingReleases(3)
+	d.Failed(PendingRelease{Cmd: wire.Acquire("denied", "v", time.Minute)}, denied)
+	for _, key := range []string{"denied", "acquired"} {
+		d.Failed(PendingRelease{Cmd: release(key)}, denied)
+	}
+	d.Failed(PendingRelease{Cmd: wire.Acquire("halfway", "v", time.Minute)}, wire.Server("ERR ACL failure in script: No permissions to access a key"))
+	d.Failed(PendingRelease{Cmd: release("halfway")}, denied)
+	var owed []string
+	for _, cmd := range d.Commands() {
+		owed = append(owed, cmd.Keys[0])
+	}
+	if want := []string{"acquired", "halfway"}; !reflect.DeepEqual(owed, want) {
+		t.Errorf("owed: %q, want %q", owed, want)
+	}
+}
+
 // L5: whatever answered, it does not say what has become of the key.
 func TestL5_release_that_was_answered_oddly_is_delivered_at_a_heartbeat(t *testing.T) {
 	for _, answer := range []string{"+QUEUED\r\n", ":7\r\n", "$-1\r\n", "*0\r\n"} {
@@ -268,16 +287,16 @@ func TestL3_release_of_an_ask_that_was_only_not_repeated_is_kept(t *testing.T) {
 func TestL3_acquires_that_were_never_sent_are_remembered_within_bounds(t *testing.T) {
 	d := NewPendingReleases(3)
 	for i := range 10 {
-		d.forgo(wire.Acquire(fmt.Sprint(i), "v", time.Minute))
+		d.NotSent(PendingRelease{Cmd: wire.Acquire(fmt.Sprint(i), "v", time.Minute)}, ErrDown)
 	}
 	if n := len(d.unsent); n > 3 {
 		t.Errorf("%d", n)
 	}
-	if !d.pointless(release("9")) || d.pointless(release("9")) || d.pointless(release("0")) {
+	if !d.unsent.take(release("9")) || d.unsent.take(release("9")) || d.unsent.take(release("0")) {
 		t.Error("what was forgotten must be kept, and the newest is not forgotten")
 	}
-	d.forgo(&wire.Command{Op: wire.OpAcquire})
-	if d.pointless(&wire.Command{Op: wire.OpRelease}) {
+	d.NotSent(PendingRelease{Cmd: &wire.Command{Op: wire.OpAcquire}}, ErrDown)
+	if d.unsent.take(&wire.Command{Op: wire.OpRelease}) {
 		t.Error("a command without key or value says nothing")
 	}
 }

@@ -324,6 +324,7 @@ func (h *home) once(ctx context.Context, take way) (*Lease, error) {
 		if errors.Is(err, ErrNoQuorum) {
 			rouseAll(ctx, h.groups.clients)
 			if now, failed := h.lock(k); failed == nil && now != l {
+				k.leave(l)
 				return take(now, k)
 			}
 		}
@@ -359,11 +360,18 @@ func (h *home) untilMoved(k *call, take way) (*Lease, error) {
 		k.ctx = ctx
 		return take(l, k)
 	})
-	if k.waited && errors.Is(err, ErrMoved) {
-		l.observe(Event{Kind: LockMoved}) // each client may have an observer of its own
-		k.waited = false
+	if errors.Is(err, ErrMoved) {
+		k.leave(l)
 	}
 	return lease, err
+}
+
+// leave ends the wait in the group of l. Each client may have an observer of its own, which counts waiters.
+func (k *call) leave(l *lock) {
+	if k.waited {
+		l.observe(Event{Kind: LockMoved})
+		k.waited = false
+	}
 }
 
 // observed has the observer told once how a call ended, however often the names moved meanwhile.

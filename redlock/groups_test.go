@@ -26,10 +26,10 @@ type aGroup struct {
 	guard  *guard.Guard
 }
 
-func newGroup(t *testing.T, name, text string) *aGroup {
+func newGroup(t *testing.T, name, text string, opts ...redlock.Option) *aGroup {
 	t.Helper()
 	a := &aGroup{masters: newMasters(t, 3)}
-	a.client, a.links = a.masters.client()
+	a.client, a.links = a.masters.client(opts...)
 	knows := guard.NewSpread(guard.GroupID{Name: name})
 	a.guard = guard.New(guard.Config{Hold: time.Second}, a.clk, knows)
 	redlock.In(a.client, name, knows)
@@ -188,6 +188,62 @@ func TestGroups_a_waiter_follows_its_name(t *testing.T) {
 		if n := g.Waiting(); n != 0 {
 			t.Errorf("%s: %d calls wait, want none", what, n)
 		}
+	}
+}
+
+// The observers count who waits: each LockWaiting ends in LockMoved, or in an event with Waited, by the same one.
+func TestGroups_tell_of_each_wait_that_it_began_and_ended(t *testing.T) {
+	locks := func(g *redlock.Groups) (*redlock.Lease, error) { return g.Mutex("orders").Lock(ctx) }
+	tries := func(g *redlock.Groups) (*redlock.Lease, error) {
+		return g.Mutex("orders", redlock.Cached()).TryLock(ctx)
+	}
+	leaves := []string{"waiting false", "moved false"}
+	for _, c := range []struct {
+		what  string
+		take  func(g *redlock.Groups) (*redlock.Lease, error)
+		begin func(a, b *aGroup)
+		then  string   // the map that a tells when the call waits
+		told  []string // a's observer
+	}{
+		{"its name has left", locks, func(a, _ *aGroup) { a.tellsBefore(wire.OpAcquire, "4:b") }, "", nil},
+		{"its name leaves", locks, func(a, _ *aGroup) { mustLock(t, mustHave(a.masters.client()).Mutex("orders")) }, "4:b", leaves},
+		{"its group is gone", tries, func(a, b *aGroup) {
+			for _, l := range a.links {
+				l.set(down)
+				l.before = func(*wire.Command) { b.tells("4:b") }
+			}
+		}, "", leaves},
+	} {
+		var mu sync.Mutex
+		told := map[string][]string{}
+		observer := func(group string) redlock.Option {
+			return redlock.WithObserver(func(e redlock.Event) {
+				mu.Lock()
+				defer mu.Unlock()
+				told[group] = append(told[group], fmt.Sprint(e.Kind, " ", e.Waited))
+			})
+		}
+		a, b := newGroup(t, "a", "2:a", observer("a")), newGroup(t, "b", "2:a", observer("b"))
+		g := groupsOf(t, a, b)
+		c.begin(a, b)
+		got := make(chan error, 1)
+		go func() { _, err := c.take(g); got <- err }()
+		eventually(t, "it has its lock", func() bool {
+			mu.Lock()
+			waits := len(told["a"]) > 0
+			mu.Unlock()
+			if waits && c.then != "" {
+				a.tells(c.then)
+			}
+			a.clk.Add(time.Millisecond)
+			return len(got) > 0
+		})
+		noError(t, <-got)
+		mu.Lock()
+		if !slices.Equal(told["a"], c.told) || !slices.Equal(told["b"], []string{"acquired false"}) {
+			t.Errorf("%s: the observers were told %q", c.what, told)
+		}
+		mu.Unlock()
 	}
 }
 

@@ -176,6 +176,20 @@ func TestReal_missing_right_is_named(t *testing.T) {
 	mustName(t, err, []string{ms[0].Addr(), "'set'"})
 }
 
+// Nothing can be stored, so there is nothing that Close could wait for.
+func TestReal_L39_Close_does_not_wait_for_masters_that_ran_nothing(t *testing.T) {
+	t.Parallel()
+	ms := startMasters(t, 3, redistest.User("ann", "pw", append(permissions, "resetkeys", "~job:*", "~redlock:*")...))
+	for what, opts := range map[string][]redlock.MutexOption{"set": nil, "script": {redlock.Fenced()}} {
+		c := ms.client(t)
+		_, err := c.Mutex("orders", opts...).TryLock(ctx)
+		mustBe(t, err, &wire.ServerError{Code: "NOPERM"})
+		if err := c.Close(); err != nil {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+}
+
 // Dial says of each address what became of it, and of none the password.
 func TestReal_Dial_tells_what_is_wrong_with_each_address(t *testing.T) {
 	t.Parallel()

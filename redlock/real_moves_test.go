@@ -345,7 +345,7 @@ func TestReal_groups_tell_an_observer_of_each_call_once(t *testing.T) {
 	got := make(chan *redlock.Lease, 1)
 	go func() { got <- leased(t)(g.Mutex("orders").Lock(ctx)) }()
 	eventually(t, "it is queued", func() bool { return all["a"].queued(t, "orders") })
-	all["b"].doAll(t, "SET", "orders", "another's", "PX", 3000) // so that it waits there, too
+	all["b"].doAll(t, "SET", "orders", "another's", "PX", 60000) // so that it waits there, too
 	moved, began := make(chan error, 1), time.Now()
 	go func() { moved <- all.trySpread("b") }()
 	eventually(t, "the name moves", func() bool { _, err := g.Group("orders"); return err != nil })
@@ -355,6 +355,8 @@ func TestReal_groups_tell_an_observer_of_each_call_once(t *testing.T) {
 	mustBe(t, err, redlock.ErrMoved)
 	noError(t, <-moved)
 	waited := time.Since(began)
+	eventually(t, "it is queued again", func() bool { return all["b"].queued(t, "orders") })
+	all["b"].doAll(t, "DEL", "orders")
 	arrival(t, "the lease", got)
 	mu.Lock()
 	defer mu.Unlock()

@@ -236,7 +236,12 @@ func TestMetrics_count_every_event(t *testing.T) {
 		f.observe(redlock.Event{Kind: kind, Node: "redis-a:6379"})
 	}
 
+	for _, kind := range []redlock.EventKind{redlock.LockWaiting, redlock.LockWaiting, redlock.LockMoved} { // only Groups move
+		f.observe(redlock.Event{Kind: kind, Lock: "mutex", Name: "moved"})
+	}
+
 	for name, want := range map[string]float64{
+		"redlock.waiting":              1,
 		"redlock.node.events":          6,
 		"redlock.node.votes":           15,
 		"redlock.node.answer.duration": 15,

@@ -85,6 +85,9 @@ func scene(t *testing.T) (target string) {
 	} {
 		m.Observe(redlock.Event{Kind: kind, Node: "redis-a:6379"})
 	}
+	for _, kind := range []redlock.EventKind{redlock.LockWaiting, redlock.LockMoved} { // only Groups move
+		m.Observe(redlock.Event{Kind: kind, Lock: "mutex", Name: "moved"})
+	}
 	return server.URL
 }
 

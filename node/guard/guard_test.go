@@ -1213,6 +1213,41 @@ func TestS50_a_replica_of_the_same_run_is_not_believed(t *testing.T) {
 	leaves.wantRest(hold, "was a replica")
 }
 
+// L57: it was a replica again, in a run that it did not tell: that may be the run of the marker.
+func TestS50_a_replica_of_an_unknown_run_is_not_believed(t *testing.T) {
+	w := newWorld(t, day)
+	stays, leaves := w.client(), w.client()
+	leaves.watch(10 * time.Second)
+	w.replica = true
+	leaves.look()
+	w.replica = false
+	w.restart("run2")
+	stays.look() // it marks the new run
+	stays.watch(hold + time.Second)
+	w.replica = true
+	leaves.edit = func(e *Evidence) { e.RunID = "" }
+	leaves.look()
+	w.replica, leaves.edit = false, nil
+	leaves.look()
+	leaves.wantRest(hold, "was a replica")
+}
+
+// L57: a marker that names no run may have come from the server that the replica followed.
+func TestS50_who_saw_a_replica_believes_no_marker_of_an_unknown_run(t *testing.T) {
+	w := newWorld(t, day)
+	stays, leaves := w.client(), w.client()
+	leaves.watch(10 * time.Second)
+	w.replica = true
+	leaves.look()
+	w.replica = false
+	w.restart("run2")
+	stays.edit = func(e *Evidence) { e.RunID = "" }
+	stays.look()
+	stays.watch(hold + time.Second)
+	leaves.look()
+	leaves.wantRest(hold, "was a replica")
+}
+
 // S50: where nothing tells when a replica was made a master, no marker is from after that.
 func TestS50_a_replica_whose_promotion_is_not_known(t *testing.T) {
 	for _, before := range []string{"", "replid0"} { // its last promotion
