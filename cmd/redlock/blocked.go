@@ -20,8 +20,9 @@ import (
 type blocking struct {
 	Waits   []wait     `json:"waits"`
 	Circles [][]string `json:"circles"` // of clients that wait for each other
-	// Complete and Unread are as in listing.
+	// Complete, Cut and Unread are as in listing.
 	Complete bool     `json:"complete"`
+	Cut      bool     `json:"cut,omitempty"`
 	Unread   []string `json:"unread,omitempty"`
 }
 
@@ -39,22 +40,22 @@ type wait struct {
 func (o *statusOptions) blocked(ctx context.Context, w io.Writer) error {
 	ctx, cancel := context.WithTimeout(ctx, listPatience)
 	defer cancel()
-	held, complete := map[string]redlock.Holder{}, true
+	held, cut := map[string]redlock.Holder{}, false
 	unread, err := o.readEach(func(one *masters) error {
-		found, err := one.holders(ctx, o.limit, held)
-		complete = complete && found
+		cutHere, err := one.holders(ctx, o.limit, held)
+		cut = cut || cutHere
 		return err
 	})
 	if err != nil && len(held) == 0 {
 		return cli.Failed(err)
 	}
 	b := blockingOf(held)
-	b.Complete, b.Unread = complete, unread
-	return o.tell(w, b, err)
+	b.Cut, b.Complete, b.Unread = cut, err == nil && !cut, unread
+	return o.print(w, b, err)
 }
 
 // holders adds the locks of a group that are held.
-func (m *masters) holders(ctx context.Context, limit int, held map[string]redlock.Holder) (complete bool, err error) {
+func (m *masters) holders(ctx context.Context, limit int, held map[string]redlock.Holder) (cut bool, err error) {
 	found, err := m.listGroup(ctx, limit)
 	if err != nil {
 		return false, err
@@ -91,9 +92,9 @@ func (m *masters) holders(ctx context.Context, limit int, held map[string]redloc
 	}
 	readers.Wait()
 	if errors.Is(err, context.DeadlineExceeded) && len(held) > 0 {
-		return false, nil // what there is, is shown
+		return true, nil // what there is, is shown
 	}
-	return found.Complete, err
+	return found.Cut, err
 }
 
 // inspectedAtOnce is how many locks are inspected in parallel.
@@ -177,8 +178,14 @@ func circles(waitsFor map[string][]string) (all [][]string) {
 // show fits 80 columns, or what the terminal has.
 func (b blocking) show(w io.Writer) error {
 	if len(b.Waits) == 0 {
-		_, err := fmt.Fprintln(w, "nobody waits for a lock that is held")
-		return err
+		nobody := "nobody waits for a lock that is held"
+		if len(b.Unread) > 0 {
+			nobody += " in the groups that could be read"
+		}
+		if _, err := fmt.Fprintln(w, nobody); err != nil {
+			return err
+		}
+		return sayCut(w, b.Cut)
 	}
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	heading := "CLIENT\tWAITS FOR\tHELD BY"
@@ -211,7 +218,7 @@ func (b blocking) show(w io.Writer) error {
 			return err
 		}
 	}
-	return sayComplete(w, b.Complete || len(b.Unread) > 0)
+	return sayCut(w, b.Cut)
 }
 
 // told names, for each client of a circle, the lock and its holders.

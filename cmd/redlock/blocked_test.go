@@ -64,6 +64,7 @@ func TestBlocking_is_shown_without_what_a_terminal_obeys(t *testing.T) {
 		"z":          {Held: true, Shares: readers, Queue: []redlock.Waiter{{Client: "f"}}},
 		"of redsync": {Held: true, Queue: []redlock.Waiter{{Client: "g"}}},
 	})
+	b.Cut = true
 	var out strings.Builder
 
 	if err := b.show(&out); err != nil {

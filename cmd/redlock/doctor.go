@@ -193,14 +193,21 @@ func (c checkup) show(w io.Writer) error {
 // whose names the masters that a finding is about.
 func (c checkup) whose(f finding) string {
 	if len(f.Nodes) == len(c.Masters) && len(f.Nodes) > 1 {
+		if len(c.groups()) > 1 {
+			return "all masters of each group"
+		}
 		return "all masters"
 	}
-	for _, of := range c.groups() {
-		if slices.Equal(f.Nodes, c.of(of)) {
-			return "all masters of group " + of
+	var whole []string
+	left := slices.Clone(f.Nodes)
+	for _, group := range c.groups() {
+		nodes := c.of(group)
+		if !slices.ContainsFunc(nodes, func(n string) bool { return !slices.Contains(f.Nodes, n) }) {
+			whole = append(whole, "all masters of group "+group)
+			left = slices.DeleteFunc(left, func(n string) bool { return slices.Contains(nodes, n) })
 		}
 	}
-	return cli.Plain(strings.Join(f.Nodes, ", "))
+	return cli.Plain(strings.Join(append(whole, left...), ", "))
 }
 
 // groups are the groups of the masters, where there are several.

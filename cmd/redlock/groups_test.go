@@ -199,6 +199,26 @@ func TestGroups_plan_names_what_stands_in_the_way(t *testing.T) {
 	}
 }
 
+// A master that is full would be told no map, after others were told one.
+func TestGroups_are_not_spread_where_a_master_stores_nothing(t *testing.T) {
+	t.Parallel()
+	all := startGroups(t, "a", "b")
+	tell(t, all.all(), "2:a")
+	full := all["b"][2]
+	full.Do("CONFIG", "SET", "maxmemory", "1")
+	before := all.dump(t)
+	for _, what := range []string{"plan", "apply"} {
+		c := all.command(t, "groups", what, "--guard", "1s", "--over", "a,b").Begin()
+		c.WantExit(cli.ExitFailure)
+		if said := c.Out.String() + c.Errors.String(); !strings.Contains(said, full.Addr()+": OOM") {
+			t.Errorf("%s does not name the master that is full:\n%s", what, said)
+		}
+	}
+	if after := all.dump(t); after != before {
+		t.Errorf("it has changed\n%sto\n%s", before, after)
+	}
+}
+
 // Each refusal names the flag, the value and what is allowed.
 func TestGroups_refuses_bad_flags(t *testing.T) {
 	t.Parallel()

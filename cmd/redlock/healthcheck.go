@@ -79,7 +79,7 @@ func (o *healthOptions) run(ctx context.Context) error {
 		one := *o
 		one.masters = group
 		if err := one.untilHealthy(ctx); err != nil {
-			return err
+			return cli.Failed(one.inGroup(err))
 		}
 	}
 	return nil
@@ -88,33 +88,38 @@ func (o *healthOptions) run(ctx context.Context) error {
 func (o *healthOptions) untilHealthy(ctx context.Context) error {
 	client, err := o.connect(ctx)
 	if err != nil {
-		return cli.Failed(err)
+		return err
 	}
 	defer client.Close()
+	var why error
 	for {
-		if err = client.Healthy(); err == nil {
-			err = o.tries(ctx, client)
-		}
+		err := client.Healthy()
 		if err == nil {
-			return nil
+			err = o.takesLock(ctx, client)
+		}
+		if err == nil || cli.CodeOf(cli.Failed(err)) == cli.ExitUsage {
+			return err
+		}
+		if why == nil || ctx.Err() == nil { // one that the end of ctx cut short says less
+			why = err
 		}
 		select {
 		case <-ctx.Done():
-			if lacks := new(lackingRights); errors.As(o.explained(context.WithoutCancel(ctx), err), &lacks) {
+			if lacks := new(lackingRights); errors.As(o.explained(context.WithoutCancel(ctx), why), &lacks) {
 				return lacks.failure()
 			}
-			return cli.Failed(err)
+			return why
 		case <-time.After(healthPause):
 		}
 	}
 }
 
-// mostNames is how many names are tried in a group that has only some.
+// mostNames is how many names are tried in a group that may have only some, or none.
 const mostNames = 1000
 
-// tries takes a lock that nobody else takes. A user need not have the right to a key of any name, nor the
-// group any names.
-func (o *healthOptions) tries(ctx context.Context, client *redlock.Client) error {
+// takesLock takes a lock that nobody else takes. It is no fault if the group has none of the names, nor,
+// without --try, if our user must not use such a name.
+func (o *healthOptions) takesLock(ctx context.Context, client *redlock.Client) error {
 	for range mostNames {
 		name := cmp.Or(o.try, "healthcheck:") + rand.Text()
 		lease, err := client.Mutex(name, redlock.NoRenew()).TryLock(ctx)

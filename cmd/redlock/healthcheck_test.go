@@ -29,6 +29,11 @@ func TestReal_healthcheck_says_whether_a_quorum_votes(t *testing.T) {
 	if c := check(0); c.Errors.Len() > 0 {
 		t.Errorf("says of masters that are well: %s", &c.Errors)
 	}
+	for _, begin := range []string{"healthcheck:", "job:"} {
+		clitest.Set(t, masters, begin, "web1:42/nonce/7", "PX", 60000)
+	}
+	check(0)
+	check(0, "--try", "job:") // each takes a name that is its own
 
 	for code, setting := range map[string]string{"OOM": "maxmemory", "NOREPLICAS": "min-replicas-to-write"} {
 		for _, m := range masters[:3] {

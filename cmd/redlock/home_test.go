@@ -76,15 +76,51 @@ func TestStatus_lists_the_locks_of_the_other_groups_when_one_has_no_quorum(t *te
 	blocked.WantExit(cli.ExitNoQuorum)
 	blocked.WantStdout("nobody waits")
 	blocked.WantStderr("group a", "no quorum")
+	if strings.Contains(blocked.Out.String(), "--limit") {
+		t.Errorf("it blames the limit:\n%s", &blocked.Out)
+	}
+	blocked = all.command(t, "status", "--blocked", "--json").Begin()
+	blocked.WantExit(cli.ExitNoQuorum)
+	var waits blocking
+	clitest.Must(t, json.Unmarshal(blocked.Out.Bytes(), &waits))
+	if waits.Complete || !slices.Equal(waits.Unread, []string{"a"}) {
+		t.Errorf("JSON: %+v", waits)
+	}
 
 	for _, s := range all["b"] {
 		s.Do("FLUSHALL")
 	}
-	nothing := all.command(t, "status").Begin()
-	nothing.WantExit(cli.ExitNoQuorum)
-	if nothing.Out.Len() > 0 {
-		t.Errorf("it says of locks that it cannot see:\n%s", &nothing.Out)
+	for _, what := range [][]string{{"status"}, {"status", "--blocked"}} {
+		nothing := all.command(t, what...).Begin()
+		nothing.WantExit(cli.ExitNoQuorum)
+		if nothing.Out.Len() > 0 {
+			t.Errorf("%q says of locks that it cannot see:\n%s", what, &nothing.Out)
+		}
 	}
+}
+
+// That a group cannot be read does not hide that another one was not read to the end.
+func TestA_list_of_groups_is_bounded_and_says_so_though_one_has_no_quorum(t *testing.T) {
+	t.Parallel()
+	all := startGroups(t, "a", "b")
+	tell(t, all.all(), "2:a,b")
+	for _, s := range all["a"] {
+		if _, err := s.Do("EVAL", "for i = 1, 5000 do redis.call('set', 'key' .. i, 'value') end", 0); err != nil {
+			t.Fatal(err)
+		}
+	}
+	saysSo := func(code int) {
+		t.Helper()
+		for _, what := range [][]string{{"status", "--limit", "1000"}, {"status", "--blocked", "--limit", "1000"}} {
+			c := all.command(t, what...).Begin()
+			c.WantExit(code)
+			c.WantStdout("see --limit")
+		}
+	}
+	saysSo(0)
+	all["b"][0].Stop()
+	all["b"][1].Stop()
+	saysSo(cli.ExitNoQuorum)
 }
 
 func TestStatus_of_a_name_that_moves_asks_both_groups(t *testing.T) {

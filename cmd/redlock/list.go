@@ -3,7 +3,6 @@ package main
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -45,8 +44,9 @@ type listed struct {
 // listing is what status --json prints without a name.
 type listing struct {
 	Locks    []listed `json:"locks"`
-	Complete bool     `json:"complete"`         // every group has answered, and every key of every master that answered was looked at
-	Unread   []string `json:"unread,omitempty"` // groups of which no quorum has answered
+	Complete bool     `json:"complete"`         // neither Cut nor Unread
+	Cut      bool     `json:"cut,omitempty"`    // not every key of every master that answered was looked at
+	Unread   []string `json:"unread,omitempty"` // the groups of which no quorum has answered
 	// OtherGroup says why clients with this list and group of masters are refused.
 	OtherGroup string `json:"other_group,omitempty"`
 }
@@ -59,11 +59,11 @@ func (o *statusOptions) list(ctx context.Context, w io.Writer) error {
 	if err != nil && len(found.Locks) == 0 {
 		return cli.Failed(err)
 	}
-	return o.tell(w, found, err)
+	return o.print(w, found, err)
 }
 
-// tell shows what was found. It fails with err all the same: a group could not be read.
-func (o *statusOptions) tell(w io.Writer, found interface{ show(io.Writer) error }, err error) error {
+// print shows what was found. It fails with err all the same: a group could not be read.
+func (o *statusOptions) print(w io.Writer, found interface{ show(io.Writer) error }, err error) error {
 	show := found.show
 	if o.asJSON {
 		show = func(w io.Writer) error { return cli.WriteJSON(w, found) }
@@ -118,7 +118,7 @@ func (l listing) show(w io.Writer) error {
 			return err
 		}
 	}
-	return sayComplete(w, l.Complete || len(l.Unread) > 0)
+	return sayCut(w, l.Cut)
 }
 
 // mostOfGroup bounds how much of a group's name a list shows.
@@ -132,12 +132,12 @@ func (l listing) widestGroup() int {
 	return widest
 }
 
-// sayComplete says that locks may be missing, if not every key was looked at.
-func sayComplete(w io.Writer, complete bool) error {
-	if complete {
+// sayCut says that locks may be missing, if not every key was looked at.
+func sayCut(w io.Writer, cut bool) error {
+	if !cut {
 		return nil
 	}
-	_, err := fmt.Fprintln(w, "There are more keys than --limit: some locks may be missing.")
+	_, err := fmt.Fprintln(w, "Not all keys were looked at (see --limit): some locks may be missing.")
 	return err
 }
 
@@ -151,10 +151,9 @@ type stored struct {
 	memory   memory
 }
 
-// list is listGroup for all groups. It returns an error, and the locks of the other groups, if a group
-// cannot be read.
+// list lists the locks of all groups that can be read. Its error is about the others, which are in Unread.
 func (m *masters) list(ctx context.Context, limit int) (listing, error) {
-	whole := listing{Locks: []listed{}, Complete: true}
+	whole := listing{Locks: []listed{}}
 	unread, err := m.readEach(func(one *masters) error {
 		found, err := one.listGroup(ctx, limit)
 		for _, lock := range found.Locks {
@@ -163,33 +162,46 @@ func (m *masters) list(ctx context.Context, limit int) (listing, error) {
 			}
 			whole.Locks = append(whole.Locks, lock)
 		}
-		whole.Complete = whole.Complete && found.Complete
+		whole.Cut = whole.Cut || found.Cut
 		whole.OtherGroup = cmp.Or(whole.OtherGroup, found.OtherGroup)
 		return err
 	})
-	whole.Unread = unread
+	whole.Unread, whole.Complete = unread, err == nil && !whole.Cut
 	slices.SortFunc(whole.Locks, func(a, b listed) int { return cmp.Compare(a.Name, b.Name) })
 	return whole, err
 }
 
-// readEach reads each group. Its error names those that could not be read.
+// readEach reads each group. It returns the groups that could not be read, and why; no name of a group
+// where there is only one.
 func (m *masters) readEach(read func(one *masters) error) (unread []string, _ error) {
 	all, err := m.each()
 	if err != nil {
 		return nil, err
 	}
-	var failed []error
+	var failed error
 	for _, one := range all {
-		err := read(&one)
-		if err == nil {
+		err := one.inGroup(read(&one))
+		switch {
+		case err == nil:
 			continue
+		case failed == nil:
+			failed = err
+		default:
+			failed = fmt.Errorf("%w; %w", failed, err)
 		}
 		if m.Grouped() {
-			err = fmt.Errorf("group %s: %w", one.Name(), err)
+			unread = append(unread, one.Name())
 		}
-		unread, failed = append(unread, one.Name()), append(failed, err)
 	}
-	return unread, errors.Join(failed...)
+	return unread, failed
+}
+
+// inGroup has an error name the group, where there are several.
+func (m *masters) inGroup(err error) error {
+	if err == nil || !m.Grouped() {
+		return err
+	}
+	return fmt.Errorf("group %s: %w", m.Name(), err)
 }
 
 // listGroup asks every master for its keys, and finds what a quorum of them shares.
@@ -302,12 +314,12 @@ func (s *stored) take(ctx context.Context, m *node.Master, prefix string, keys [
 
 // exclusive are the locks that one client holds alone, by a quorum of the masters.
 func (m *masters) exclusive(all []stored) listing {
-	l := listing{Locks: []listed{}, Complete: true}
+	l := listing{Locks: []listed{}}
 	need := quorum.Size(len(all))
 	holders := map[[2]string][]time.Duration{} // how long each master keeps it, by key and value
 	kept := map[[2]string]bool{}               // its holder has released it
 	for _, s := range all {
-		l.Complete = l.Complete && (s.complete || s.err != nil)
+		l.Cut = l.Cut || !s.complete && s.err == nil
 		for key, value := range s.values {
 			value, released := strings.CutPrefix(value, values.Kept)
 			lock := [2]string{key, value}

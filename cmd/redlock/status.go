@@ -50,14 +50,16 @@ redlock run --at-least keeps, is shown as kept, and is not free. A lock that is
 cached stays in the process of its holder until another process waits for it.
 
 Without NAME it lists the locks that a quorum of the masters holds, also if
-another group of masters cannot be read: then the exit code is 69. It looks at
---limit keys of each master at most, in steps that do not hold the master up.
+another group of masters cannot be read: the exit code then says why, 69 or 78.
+It looks at --limit keys of each master at most, in steps that do not hold the
+master up.
 
 With --blocked it lists who waits for whom, over all locks that are held.
 Clients that wait for each other are a circle. It is a deadlock if in each of
 them one and the same goroutine holds and waits; it ends when one gives up.
 
-The exit code is 0 when the lock is held, or the list is printed, else
+The exit code is 0 when the lock is held, or the list of all groups is printed,
+else
     1  it is free: a quorum of the masters does not have the same value; or
        the answer cannot be written
    64  the command line makes no sense

@@ -78,6 +78,8 @@ func (f *fake) answer(cmd *wire.Command) any {
 		return []any{f.role}
 	case cmd.Name == "INFO":
 		return "run_id:" + f.run + "\r\n"
+	case cmd.Name == "SET" && cmd.Args[1] == "XX" && f.keys[cmd.Keys[0]] == "":
+		return nil
 	case cmd.Name == "GET":
 		return f.keys[cmd.Keys[0]]
 	case cmd.Name == "TYPE" && f.keys[cmd.Keys[0]] == "":

@@ -51,6 +51,7 @@ func PlanSpread(ctx context.Context, masters map[string][]string, over []string,
 		f.heed(s)
 	}
 	p.Rest = f.guard()
+	p.object(f.each((*site).mustStore))
 	p.object(f.each(newLasting().learn)) // what outlives locks must be readable
 	return p, nil
 }

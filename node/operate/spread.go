@@ -12,6 +12,7 @@ import (
 	"github.com/quorumlock/quorumlock/drift"
 	"github.com/quorumlock/quorumlock/internal/spread"
 	"github.com/quorumlock/quorumlock/node"
+	"github.com/quorumlock/quorumlock/node/wire"
 )
 
 // Spread spreads names over these groups, which are among those of the given masters. Masters of all
@@ -142,6 +143,9 @@ func (f *fleet) plan(over []string) (spread.Map, error) {
 	if err := f.each((*site).look); err != nil {
 		return spread.Map{}, err
 	}
+	if err := f.each((*site).mustStore); err != nil {
+		return spread.Map{}, err
+	}
 	m, err := f.all().newestMap()
 	if err == nil {
 		err = f.has(slices.Concat(m.Groups, m.Next))
@@ -254,6 +258,13 @@ func (f *fleet) open(ctx context.Context) error {
 // mustBeWhole refuses masters of a group that has other masters, or another name.
 func (s *site) mustBeWhole() error {
 	return s.group.Differs(s.marker.Group)
+}
+
+// mustStore refuses a master that stores nothing, because it is full, say: it would be told no map, after others
+// were told one. Nobody has the key, so nothing is written.
+func (s *site) mustStore() error {
+	_, err := s.ask(&wire.Command{Op: wire.OpRead, Name: "SET", Keys: []string{s.config.KeyPrefix + reservedKeys + "stores"}, Args: []string{"", "XX"}})
+	return err
 }
 
 func (f *fleet) close() {
