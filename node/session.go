@@ -203,7 +203,7 @@ func (m *Master) abandon(c *conn, err error) {
 		m.mu.Lock()
 		run := m.contact.server.RunID
 		m.mu.Unlock()
-		m.judge(guard.Evidence{Replica: true, RunID: run}) // also where INFO is hidden
+		m.judge(guard.Evidence{Replica: true, RunID: run}) // run is empty where INFO is hidden
 	}
 	m.mu.Lock()
 	why := ErrClosed

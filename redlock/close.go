@@ -27,8 +27,8 @@ import (
 // because it may be the caller. The time is that of WithClock: a mocked clock must be moved on
 // where a node does not confirm.
 //
-// Every further Close waits for the first one, and returns the same. A stop that runs when it is called
-// is not waited for any more, either.
+// Every further Close waits for the first one, and returns the same. A stop that runs when a further Close is
+// called is not waited for any longer, because it may be the caller.
 func (c *Client) Close() error { return closeAll(c)[0] }
 
 // closeAll closes clients side by side: all leases are ended before work is waited for, and released before a
@@ -69,7 +69,8 @@ func (c *Client) endClose() {
 	close(c.farewell.ended)
 }
 
-// beginClose ends all leases, and begins to release them, but not those under which work goes on. It reports false if the client was closed before.
+// beginClose ends all leases, and begins to release them, but not those under which work goes on: these it
+// returns. It reports false if another Close has begun.
 func (c *Client) beginClose() (working []*Lease, ours bool) {
 	for _, l := range c.leases() {
 		l.mayClose()

@@ -28,10 +28,10 @@ type Groups struct {
 	newest  atomic.Pointer[spread.Map] // that any of the groups has told; set under mu
 
 	mu      sync.Mutex
-	waiting []*stay // the calls of Lock under way
+	waiting []*stay
 }
 
-// stay is a call of Lock that waits in a group.
+// stay is a call of Lock or Campaign in a group.
 type stay struct {
 	at    *Client
 	names []string
@@ -275,12 +275,12 @@ func (g *Groups) named(errs []error) error {
 	return wrong.ErrorOrNil()
 }
 
-// home is where a lock of Groups is.
+// home finds the client that has a lock of Groups now.
 type home struct {
 	groups *Groups
 	names  []string
 	on     func(c *Client) *lock // the lock, with that client
-	last   atomic.Pointer[lock]  // that was used
+	last   atomic.Pointer[lock]  // with the client that had it last
 }
 
 func (g *Groups) homeOf(on func(c *Client) *lock, names ...string) *home {
@@ -288,7 +288,7 @@ func (g *Groups) homeOf(on func(c *Client) *lock, names ...string) *home {
 }
 
 // lock returns the lock with the client whose group has it now. A client that rests knows only an old map;
-// one that does not has looked at its masters within the last second.
+// one that does not looks at its masters every second, those that it can reach.
 func (h *home) lock(k *call) (*lock, error) {
 	c, err := h.groups.client(h.names)
 	if err != nil || c.rest.resting.Load() {
@@ -313,7 +313,8 @@ func (h *home) lock(k *call) (*lock, error) {
 // way is how a call takes a lock: once, or waiting for it.
 type way func(*lock, *call) (*Lease, error)
 
-// once takes the lock where it is now. Of a group that is gone the others must tell that the lock has left it.
+// once takes the lock where it is now. A group without a quorum may be gone: then only the masters of the others
+// tell where the lock is.
 func (h *home) once(ctx context.Context, take way) (*Lease, error) {
 	return h.observed(ctx, func(k *call) (*Lease, error) {
 		l, err := h.lock(k)

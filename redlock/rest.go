@@ -98,10 +98,11 @@ func (c *Client) rouse(ctx context.Context) (rested bool) {
 	c.mu.Lock()
 	g := c.rest.groups
 	c.mu.Unlock()
-	if g != nil {
-		rouseAll(ctx, g.clients)
+	if g == nil {
+		r.wait(ctx)
+		return true
 	}
-	r.wait(ctx)
+	rouseAll(ctx, g.clients)
 	return true
 }
 

@@ -73,9 +73,9 @@ type lastLook struct {
 // looked reports whether we have looked at the master yet, as a master.
 func (l *lastLook) looked() bool { return l.last > longAgo }
 
-// role is what the server was when we last looked.
+// role is what we know of the server's roles.
 type role struct {
-	replica   bool
+	replica   bool   // it was one when we last looked
 	run       string // of that replica; empty: unknown
 	promotion string // the last known Evidence.Promotion
 }

@@ -56,7 +56,7 @@ func (g *Guard) age(e Evidence, now time.Duration, clock steps) (time.Duration, 
 // wasReplica reports whether the server was made a replica and a master again since
 // anybody marked it. It has another server's keys then, with the same run_id (S50). Who saw the
 // replica believes a marker that others have written since: after the promotion, or in a later run (L57). A
-// durable master keeps the marker from before in its next run.
+// durable master may have kept the marker from before, so there a later run proves nothing.
 func (g *Guard) wasReplica(e Evidence) bool {
 	if e.Promotion != "" && e.Promotion != g.role.promotion {
 		return !e.Marker.After(e.Promotion)
