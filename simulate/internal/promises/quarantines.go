@@ -42,6 +42,7 @@ func (k *checker) keptOut(l *fleet.Link) {
 		if l.Vague >= reason {
 			seen += fleet.Heartbeat // what that look left open may be one more step, until the next one (S48)
 		}
+		seen = max(seen, t.vagueReturn(m, reason))
 		if behind >= 0 {
 			seen += settles // a clock that went back is not compared with before
 		}
@@ -88,6 +89,17 @@ func lastBack(c *fleet.Client) (last time.Duration) {
 		}
 	}
 	return last
+}
+
+// vagueReturn returns until when a client may tell of one more step of a master's clock. It came back after the
+// clock was wrong, and its first look left open where the clock is (S48).
+func (t *Scene) vagueReturn(m *fleet.Master, wrong time.Duration) (until time.Duration) {
+	for _, c := range t.Clients {
+		if l, ok := c.Links[m.Index].(*fleet.Link); ok && l.Vague >= wrong && together(l) >= wrong && together(l) < world.Forever {
+			until = max(until, l.Vague+fleet.Heartbeat)
+		}
+	}
+	return until
 }
 
 // compared returns how many masters the client could look at for long enough to compare their clocks.
