@@ -91,7 +91,7 @@ func (c *Client) count(e redlock.Event) {
 func (k *checker) Remains(me masters.Owner, born time.Duration) {
 	for _, m := range k.scene.Masters {
 		for _, key := range slices.Sorted(maps.Keys(m.Keys.Keys)) {
-			if e := m.Keys.Find(key); e != nil && (k.stores(m, key, e, me, born) || m.Lapsed < born && k.queues(m, key, e, me)) {
+			if e := m.Keys.Find(key); e != nil && (k.stores(m, key, e, me, born) || !displaced(m, born) && k.queues(m, key, e, me)) {
 				k.Report(tally.Violation{
 					Kind:    tally.Leftover,
 					What:    fmt.Sprintf("%s still has %q of %s, which has closed", m.Host.Name, key, plan.ClientName(me.Client)),
@@ -102,12 +102,19 @@ func (k *checker) Remains(me masters.Owner, born time.Duration) {
 	}
 }
 
+// displaced reports whether a fault may have put there what a client that was born then has left. By a clock that
+// stands still it stays for longer than its release is owed.
+func displaced(m *fleet.Master, born time.Duration) bool {
+	return max(m.Lapsed, m.Host.Clock.WrongUntil()) >= born
+}
+
 // stores reports whether a key is a client's, which was born then. Nobody keeps books of what is no lock.
 func (k *checker) stores(m *fleet.Master, key string, e *masters.Entry, me masters.Owner, born time.Duration) bool {
 	waiter, _ := masters.SplitValue(e.Value)
-	astray := m.Lapsed >= born || k.strays[stray{m.Index, waiter}]
+	astray := displaced(m, born) || k.strays[stray{m.Index, waiter}]
 	if masters.IsLock(key) && !k.scene.Apart() {
-		astray = k.Ledger.Book(key).at[m.Index].astray
+		s := &k.Ledger.Book(key).at[m.Index]
+		astray = s.astray || k.scene.World.Now >= s.ends
 	}
 	return masters.OwnerOf(e.Value) == me && !astray
 }

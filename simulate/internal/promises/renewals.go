@@ -258,7 +258,7 @@ func (k *checker) restored(cl *Claim) {
 	since := max(t.World.Rough, c.Host.Resumed, t.wrongClocks())
 	forgot := func(m *fleet.Master) bool { return m.Suspect > cl.Since && m.Lapses == m.LapsesThen }
 	for _, m := range c.Masters {
-		if forgot(m) && k.occupied(m, cl) {
+		if k.occupied(m, cl) { // since a fault before the lease, or after
 			cl.crowded = t.World.Now
 		}
 	}
