@@ -95,8 +95,10 @@ func lastBack(c *fleet.Client) (last time.Duration) {
 // clock was wrong, and its first look left open where the clock is (S48).
 func (t *Scene) vagueReturn(m *fleet.Master, wrong time.Duration) (until time.Duration) {
 	for _, c := range t.Clients {
-		if l, ok := c.Links[m.Index].(*fleet.Link); ok && l.Vague >= wrong && together(l) >= wrong && together(l) < world.Forever {
-			until = max(until, l.Vague+fleet.Heartbeat)
+		for _, l := range c.Links {
+			if l, ok := l.(*fleet.Link); ok && l.Master == m && l.Vague >= wrong && together(l) >= wrong && together(l) < world.Forever {
+				until = max(until, l.Vague+fleet.Heartbeat)
+			}
 		}
 	}
 	return until
