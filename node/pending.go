@@ -21,8 +21,8 @@ type PendingReleases struct {
 	limit   int
 	list    ring[PendingRelease]
 	dropped uint64
-	unsent  grants // acquires that were not sent
-	denied  grants // acquires that our user must not run
+	unsent  grants // that were asked for, and not sent
+	denied  grants // that our user must not ask for; with the whole value, as a later ask may have been run
 }
 
 // PendingRelease is a command that may be owed: only a release is.
@@ -51,11 +51,8 @@ func (d *PendingReleases) Commands() []*wire.Command {
 // that still has to reach the master. If our user must run neither the release nor the acquire,
 // there is nothing to release.
 func (d *PendingReleases) Failed(what PendingRelease, err error) {
-	if said := answered(err); said != nil && said.NotRun() {
-		if d.denied.take(what.Cmd) {
-			return
-		}
-		d.denied.note(what.Cmd, d.limit)
+	if said := answered(err); said != nil && said.Denied() && d.noteDenied(what.Cmd) {
+		return
 	}
 	if !owed(what.Cmd, err) {
 		return
@@ -70,24 +67,24 @@ func (d *PendingReleases) Failed(what PendingRelease, err error) {
 
 // NotSent is Failed for a command that was not sent, for want of a connection.
 func (d *PendingReleases) NotSent(what PendingRelease, err error) {
-	if !d.unsent.take(what.Cmd) {
+	if !d.pointless(what.Cmd) {
 		d.Failed(what, err)
 	}
-	d.unsent.note(what.Cmd, d.limit)
+	d.forgo(what.Cmd)
 }
 
 // Spare reports whether a master that does not answer need not be sent cmd. It would
 // run an acquire only when its caller has given up, thousands of them after a
 // pause, and each release that follows. Commands for held locks are still sent.
 func (d *PendingReleases) Spare(cmd *wire.Command) bool {
-	d.unsent.note(cmd, d.limit)
-	return cmd.Op.Grants() || cmd.Op == wire.OpAsk || cmd.Op == wire.OpRepair || d.unsent.take(cmd)
+	d.forgo(cmd)
+	return cmd.Op.Grants() || cmd.Op == wire.OpAsk || cmd.Op == wire.OpRepair || d.pointless(cmd)
 }
 
-// Heard ends what NotSent and Spare noted, now that the master answers: from
+// Heard ends what Failed, NotSent and Spare noted, now that the master answers: from
 // now on a repair may be sent, and a release may have more to release than its
 // acquire that was not sent.
-func (d *PendingReleases) Heard() { clear(d.unsent) }
+func (d *PendingReleases) Heard() { clear(d.unsent); clear(d.denied) }
 
 // Deliver sends the releases that still matter, and keeps the ones that could not be sent.
 //
@@ -129,33 +126,54 @@ func grantOf(cmd *wire.Command) (g grant, ok bool) {
 	return grant{cmd.Keys[0], wire.WaiterOf(cmd.Args[0])}, true
 }
 
-// grants are those of acquires that the master has not run. So their releases have nothing to
-// release. In a long outage such releases would drive out those that are really owed.
+// grants are those that a master did not make, because it did not run the acquire. To forget one is safe: its
+// release is owed then.
 type grants map[grant]struct{}
 
-// note adds that of cmd, if cmd is the first acquire of a waiter.
-func (all *grants) note(cmd *wire.Command, limit int) {
-	g, ok := grantOf(cmd)
-	if !ok || !beginsWaiter(cmd) {
-		return
-	}
+func (all *grants) note(g grant, limit int) {
 	if *all == nil || len(*all) >= limit {
-		*all = make(grants) // to forget is safe: the release is kept
+		*all = make(grants)
 	}
 	(*all)[g] = struct{}{}
 }
 
-// take reports whether cmd is the release of one of them, and removes that.
-func (all grants) take(cmd *wire.Command) bool {
-	if cmd.Op != wire.OpRelease {
-		return false
-	}
-	g, ok := grantOf(cmd)
-	if _, found := all[g]; !ok || !found {
-		return false
-	}
+// take reports whether the grant is one of them, and removes it.
+func (all grants) take(g grant) bool {
+	_, found := all[g]
 	delete(all, g)
-	return true
+	return found
+}
+
+// forgo notes an acquire that is not sent: until the master answers, its release
+// has nothing to release. In a long outage such releases would drive out those
+// that are really owed.
+func (d *PendingReleases) forgo(cmd *wire.Command) {
+	if g, ok := grantOf(cmd); ok && beginsWaiter(cmd) {
+		d.unsent.note(g, d.limit)
+	}
+}
+
+// pointless reports whether cmd is the release of an acquire that was not sent,
+// once.
+func (d *PendingReleases) pointless(cmd *wire.Command) bool {
+	g, ok := grantOf(cmd)
+	return ok && cmd.Op == wire.OpRelease && d.unsent.take(g)
+}
+
+// mostDenied bounds how many acquires are remembered that our user must not run.
+const mostDenied = 1024
+
+// noteDenied notes an acquire that our user must not run, or reports whether cmd is its release.
+func (d *PendingReleases) noteDenied(cmd *wire.Command) (released bool) {
+	g, ok := grantOf(cmd)
+	if !ok {
+		return false
+	}
+	g.waiter = cmd.Args[0]
+	if beginsWaiter(cmd) {
+		d.denied.note(g, mostDenied)
+	}
+	return cmd.Op == wire.OpRelease && d.denied.take(g)
 }
 
 // Releases reports whether a reply to a release tells what has become of the key. After
@@ -177,8 +195,8 @@ func owed(cmd *wire.Command, err error) bool {
 	return !errors.Is(err, ErrClosed)
 }
 
-// answered is what the master answered instead of running a command, or nil. That of a login says nothing
-// about the command.
+// answered is what the master answered instead of running a command, or nil. What it answered to a login
+// (ErrDown) says nothing about the command.
 func answered(err error) *wire.ServerError {
 	if errors.Is(err, ErrDown) {
 		return nil

@@ -123,12 +123,22 @@ func TestL39_a_release_is_not_owed_where_nothing_was_acquired(t *testing.T) {
 	}
 	d.Failed(PendingRelease{Cmd: wire.Acquire("halfway", "v", time.Minute)}, wire.Server("ERR ACL failure in script: No permissions to access a key"))
 	d.Failed(PendingRelease{Cmd: release("halfway")}, denied)
+	first := wire.Acquire("asked again", "w/1:0", time.Minute)
+	d.Failed(PendingRelease{Cmd: first}, denied)
+	second := wire.Release("asked again", wire.QueueOf("", "asked again"), "w/1:1", time.Minute) // its ask may have been run
+	d.Failed(PendingRelease{Cmd: second}, denied)
 	var owed []string
 	for _, cmd := range d.Commands() {
 		owed = append(owed, cmd.Keys[0])
 	}
-	if want := []string{"acquired", "halfway"}; !reflect.DeepEqual(owed, want) {
+	if want := []string{"acquired", "halfway", "asked again"}; !reflect.DeepEqual(owed, want) {
 		t.Errorf("owed: %q, want %q", owed, want)
+	}
+	for i := range 2 * mostDenied {
+		d.Failed(PendingRelease{Cmd: wire.Acquire(fmt.Sprint(i), "v", time.Minute)}, denied)
+	}
+	if n := len(d.denied); n > mostDenied {
+		t.Errorf("%d that were denied are remembered", n)
 	}
 }
 
@@ -292,11 +302,11 @@ func TestL3_acquires_that_were_never_sent_are_remembered_within_bounds(t *testin
 	if n := len(d.unsent); n > 3 {
 		t.Errorf("%d", n)
 	}
-	if !d.unsent.take(release("9")) || d.unsent.take(release("9")) || d.unsent.take(release("0")) {
+	if !d.pointless(release("9")) || d.pointless(release("9")) || d.pointless(release("0")) {
 		t.Error("what was forgotten must be kept, and the newest is not forgotten")
 	}
 	d.NotSent(PendingRelease{Cmd: &wire.Command{Op: wire.OpAcquire}}, ErrDown)
-	if d.unsent.take(&wire.Command{Op: wire.OpRelease}) {
+	if d.pointless(&wire.Command{Op: wire.OpRelease}) {
 		t.Error("a command without key or value says nothing")
 	}
 }

@@ -214,9 +214,9 @@ func (f *farewell) Fire() {
 	if f.heard || !f.idle {
 		f.heard, f.silent = false, 0
 	}
-	vain := f.silent >= silentChecks
+	unanswered := f.silent >= silentChecks
 	f.mu.Unlock()
-	if vain {
+	if unanswered {
 		f.end()
 		return
 	}

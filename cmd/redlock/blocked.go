@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -42,8 +41,8 @@ func (o *statusOptions) blocked(ctx context.Context, w io.Writer) error {
 	defer cancel()
 	held, cut := map[string]redlock.Holder{}, false
 	unread, err := o.readEach(func(one *masters) error {
-		cutHere, err := one.holders(ctx, o.limit, held)
-		cut = cut || cutHere
+		some, err := one.holders(ctx, o.limit, held)
+		cut = cut || some
 		return err
 	})
 	if err != nil && len(held) == 0 {
@@ -91,9 +90,6 @@ func (m *masters) holders(ctx context.Context, limit int, held map[string]redloc
 		})
 	}
 	readers.Wait()
-	if errors.Is(err, context.DeadlineExceeded) && len(held) > 0 {
-		return true, nil // what there is, is shown
-	}
 	return found.Cut, err
 }
 
@@ -179,8 +175,8 @@ func circles(waitsFor map[string][]string) (all [][]string) {
 func (b blocking) show(w io.Writer) error {
 	if len(b.Waits) == 0 {
 		nobody := "nobody waits for a lock that is held"
-		if len(b.Unread) > 0 {
-			nobody += " in the groups that could be read"
+		if !b.Complete {
+			nobody += ", as far as was read"
 		}
 		if _, err := fmt.Fprintln(w, nobody); err != nil {
 			return err

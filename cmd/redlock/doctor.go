@@ -194,20 +194,30 @@ func (c checkup) show(w io.Writer) error {
 func (c checkup) whose(f finding) string {
 	if len(f.Nodes) == len(c.Masters) && len(f.Nodes) > 1 {
 		if len(c.groups()) > 1 {
-			return "all masters of each group"
+			return "all masters of all groups"
 		}
 		return "all masters"
 	}
-	var whole []string
-	left := slices.Clone(f.Nodes)
+	var whole []string // groups
+	rest := slices.Clone(f.Nodes)
 	for _, group := range c.groups() {
 		nodes := c.of(group)
-		if !slices.ContainsFunc(nodes, func(n string) bool { return !slices.Contains(f.Nodes, n) }) {
-			whole = append(whole, "all masters of group "+group)
-			left = slices.DeleteFunc(left, func(n string) bool { return slices.Contains(nodes, n) })
+		if len(nodes) > 1 && !slices.ContainsFunc(nodes, func(n string) bool { return !slices.Contains(f.Nodes, n) }) {
+			whole = append(whole, group)
+			rest = slices.DeleteFunc(rest, func(n string) bool { return slices.Contains(nodes, n) })
 		}
 	}
-	return cli.Plain(strings.Join(append(whole, left...), ", "))
+	masters := cli.Plain(strings.Join(rest, ", "))
+	switch {
+	case len(whole) == 0:
+		return masters
+	case len(rest) > 0:
+		masters = "; " + masters
+	}
+	if len(whole) == 1 {
+		return "all masters of group " + whole[0] + masters
+	}
+	return "all masters of groups " + cli.Enumerated(whole) + masters
 }
 
 // groups are the groups of the masters, where there are several.

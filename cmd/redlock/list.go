@@ -171,8 +171,7 @@ func (m *masters) list(ctx context.Context, limit int) (listing, error) {
 	return whole, err
 }
 
-// readEach reads each group. It returns the groups that could not be read, and why; no name of a group
-// where there is only one.
+// readEach reads each group. It returns which groups could not be read, where there are several, and why.
 func (m *masters) readEach(read func(one *masters) error) (unread []string, _ error) {
 	all, err := m.each()
 	if err != nil {

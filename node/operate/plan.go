@@ -37,7 +37,7 @@ func PlanSpread(ctx context.Context, masters map[string][]string, over []string,
 		return Plan{}, err
 	}
 	defer f.close()
-	p.object(f.all().mustDiffer(), f.each((*site).mustBeWhole))
+	p.object(f.all().mustDiffer(), f.each((*site).mustBeWhole), f.each((*site).mustStore))
 	p.Now, err = f.all().newestMap()
 	p.object(err, f.has(slices.Concat(p.Now.Groups, p.Now.Next)))
 	p.Untold = f.untold(p.Now)
@@ -51,7 +51,6 @@ func PlanSpread(ctx context.Context, masters map[string][]string, over []string,
 		f.heed(s)
 	}
 	p.Rest = f.guard()
-	p.object(f.each((*site).mustStore))
 	p.object(f.each(newLasting().learn)) // what outlives locks must be readable
 	return p, nil
 }

@@ -261,7 +261,7 @@ func (s *site) mustBeWhole() error {
 }
 
 // mustStore refuses a master that stores nothing, because it is full, say: it would be told no map, after others
-// were told one. Nobody has the key, so nothing is written.
+// were told one. The SET is only for a key that exists, and nobody writes this one, so nothing is written.
 func (s *site) mustStore() error {
 	_, err := s.ask(&wire.Command{Op: wire.OpRead, Name: "SET", Keys: []string{s.config.KeyPrefix + reservedKeys + "stores"}, Args: []string{"", "XX"}})
 	return err

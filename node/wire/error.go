@@ -106,9 +106,9 @@ func (e *ServerError) Refuses() bool {
 	return false
 }
 
-// NotRun reports whether the master certainly did not run the command, nor a part of it: our user must not.
-// What stops a script half-way is worded in another way; see Server.
-func (e *ServerError) NotRun() bool { return strings.HasPrefix(e.Message, "NOPERM ") }
+// Denied reports whether our user must not run the command, so that nothing of it was run. What stops a script
+// half-way is worded in another way; see Server.
+func (e *ServerError) Denied() bool { return strings.HasPrefix(e.Message, "NOPERM ") }
 
 // Unwritable reports whether the master stores nothing for us, whatever the name: it is full, cannot save, or
 // has too few replicas, or our user must not run the command.

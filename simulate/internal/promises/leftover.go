@@ -103,7 +103,7 @@ func (k *checker) Remains(me masters.Owner, born time.Duration) {
 }
 
 // displaced reports whether a fault may have put there what a client that was born then has left. By a clock that
-// stands still it stays for longer than its release is owed.
+// is wrong it may stay for longer than its release is owed.
 func displaced(m *fleet.Master, born time.Duration) bool {
 	return max(m.Lapsed, m.Host.Clock.WrongUntil()) >= born
 }
@@ -114,7 +114,7 @@ func (k *checker) stores(m *fleet.Master, key string, e *masters.Entry, me maste
 	astray := displaced(m, born) || k.strays[stray{m.Index, waiter}]
 	if masters.IsLock(key) && !k.scene.Apart() {
 		s := &k.Ledger.Book(key).at[m.Index]
-		astray = s.astray || k.scene.World.Now >= s.ends
+		astray = s.astray || s.value == e.Value && k.scene.World.Now >= s.ends
 	}
 	return masters.OwnerOf(e.Value) == me && !astray
 }

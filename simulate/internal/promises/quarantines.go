@@ -91,8 +91,8 @@ func lastBack(c *fleet.Client) (last time.Duration) {
 	return last
 }
 
-// vagueReturn returns until when a client may tell of one more step of a master's clock. It came back after the
-// clock was wrong, and its first look left open where the clock is (S48).
+// vagueReturn returns until when a client may tell of one more step of a master's clock: one that came back after
+// the clock was wrong, and whose look left open where the clock is (S48).
 func (t *Scene) vagueReturn(m *fleet.Master, wrong time.Duration) (until time.Duration) {
 	for _, c := range t.Clients {
 		for _, l := range c.Links {
