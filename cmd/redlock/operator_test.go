@@ -218,7 +218,8 @@ func TestReal_run_warns_where_the_name_is_held_as_another_kind(t *testing.T) {
 		{[]string{"--of", "3"}, []string{"--of", "3"}, ""},
 	} {
 		name := strings.Join(append(append([]string{"lock"}, test.held...), test.ours...), "")
-		first := clitest.RunOn(t, masters, append(append(test.held, name), clitest.Sh("echo yes >started; read x; true")...)...)
+		held := append([]string{"--ttl", "10m"}, test.held...) // so that no renewal finds the other kind there
+		first := clitest.RunOn(t, masters, append(append(held, name), clitest.Sh("echo yes >started; read x; true")...)...)
 		stdin, err := first.StdinPipe()
 		if err != nil {
 			t.Fatal(err)
