@@ -114,7 +114,7 @@ func TestA_list_of_groups_is_bounded_and_says_so_though_one_has_no_quorum(t *tes
 		for _, what := range [][]string{{"status", "--limit", "1000"}, {"status", "--blocked", "--limit", "1000"}} {
 			c := all.command(t, what...).Begin()
 			c.WantExit(code)
-			c.WantStdout("see --limit")
+			c.WantStdout("more keys than --limit")
 		}
 	}
 	saysSo(0)

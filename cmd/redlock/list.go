@@ -45,7 +45,7 @@ type listed struct {
 type listing struct {
 	Locks    []listed `json:"locks"`
 	Complete bool     `json:"complete"`         // neither Cut nor Unread
-	Cut      bool     `json:"cut,omitempty"`    // not every key of every master that answered was looked at
+	Cut      bool     `json:"cut,omitempty"`    // a master that answered has more keys than --limit
 	Unread   []string `json:"unread,omitempty"` // the groups of which no quorum has answered
 	// OtherGroup says why clients with this list and group of masters are refused.
 	OtherGroup string `json:"other_group,omitempty"`
@@ -132,12 +132,12 @@ func (l listing) widestGroup() int {
 	return widest
 }
 
-// sayCut says that locks may be missing, if not every key was looked at.
+// sayCut says that locks may be missing, if there are more keys than --limit.
 func sayCut(w io.Writer, cut bool) error {
 	if !cut {
 		return nil
 	}
-	_, err := fmt.Fprintln(w, "Not all keys were looked at (see --limit): some locks may be missing.")
+	_, err := fmt.Fprintln(w, "There are more keys than --limit: some locks may be missing.")
 	return err
 }
 

@@ -68,7 +68,7 @@ func TestA_list_is_bounded_and_says_so(t *testing.T) {
 	}
 	c := clitest.OnMasters(t, masters, "status", "--limit", "1000")
 	c.Begin().WantExit(0)
-	c.WantStdout("see --limit")
+	c.WantStdout("more keys than --limit")
 	if n := strings.Count(c.Out.String(), "\n"); n > 3000 {
 		t.Errorf("%d lines for a limit of 1000 keys", n)
 	}

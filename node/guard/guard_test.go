@@ -1213,15 +1213,22 @@ func TestS50_a_replica_of_the_same_run_is_not_believed(t *testing.T) {
 	leaves.wantRest(hold, "was a replica")
 }
 
-// L57: it was a replica again, in a run that it did not tell: that may be the run of the marker.
-func TestS50_a_replica_of_an_unknown_run_is_not_believed(t *testing.T) {
-	w := newWorld(t, day)
-	stays, leaves := w.client(), w.client()
+// replicaThatRestarted is a master which one client saw as a replica, before its present run.
+func replicaThatRestarted(t *testing.T) (w *world, stays, leaves *watched) {
+	t.Helper()
+	w = newWorld(t, day)
+	stays, leaves = w.client(), w.client()
 	leaves.watch(10 * time.Second)
 	w.replica = true
 	leaves.look()
 	w.replica = false
 	w.restart("run2")
+	return w, stays, leaves
+}
+
+// L57: it was a replica again, in a run that it did not tell: that may be the run of the marker.
+func TestS50_a_replica_of_an_unknown_run_is_not_believed(t *testing.T) {
+	w, stays, leaves := replicaThatRestarted(t)
 	stays.look() // it marks the new run
 	stays.watch(hold + time.Second)
 	w.replica = true
@@ -1234,13 +1241,7 @@ func TestS50_a_replica_of_an_unknown_run_is_not_believed(t *testing.T) {
 
 // L57: a marker that names no run may have come from the server that the replica followed.
 func TestS50_who_saw_a_replica_believes_no_marker_of_an_unknown_run(t *testing.T) {
-	w := newWorld(t, day)
-	stays, leaves := w.client(), w.client()
-	leaves.watch(10 * time.Second)
-	w.replica = true
-	leaves.look()
-	w.replica = false
-	w.restart("run2")
+	_, stays, leaves := replicaThatRestarted(t)
 	stays.edit = func(e *Evidence) { e.RunID = "" }
 	stays.look()
 	stays.watch(hold + time.Second)

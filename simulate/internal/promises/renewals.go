@@ -258,7 +258,7 @@ func (k *checker) restored(cl *Claim) {
 	since := max(t.World.Rough, c.Host.Resumed, t.wrongClocks())
 	forgot := func(m *fleet.Master) bool { return m.Suspect > cl.Since && m.Lapses == m.LapsesThen }
 	for _, m := range c.Masters {
-		if k.occupied(m, cl) { // also if nothing was forgotten since: an earlier holder's key is in the way
+		if k.occupied(m, cl) { // also if it forgot nothing: a copy may have brought an earlier holder's key back
 			cl.crowded = t.World.Now
 		}
 	}
