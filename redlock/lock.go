@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -71,7 +70,10 @@ func (l *Lease) scope(ctx context.Context) *scope {
 	l.mu.Lock()
 	cause := l.cause
 	if cause == nil {
-		l.scopes = append(l.scopes, s)
+		if l.scopes == nil {
+			l.scopes = make(map[*scope]struct{})
+		}
+		l.scopes[s] = struct{}{}
 	}
 	l.mu.Unlock()
 	if cause != nil {
@@ -84,9 +86,7 @@ func (l *Lease) scope(ctx context.Context) *scope {
 func (s *scope) leave() {
 	l := s.lease
 	l.mu.Lock()
-	if i := slices.Index(l.scopes, s); i >= 0 {
-		l.scopes = slices.Delete(l.scopes, i, i+1)
-	}
+	delete(l.scopes, s)
 	l.mu.Unlock()
 	s.cancel(nil)
 }

@@ -76,12 +76,12 @@ local function shown(marker)
     return ''
   end
   local told = redis.pcall('info', 'replication')
-  if type(told) == 'string' then
-    local before = string.match(told, 'master_replid2:(%x+)')
-    if before and string.find(before, '[^0]')
-      and not string.find(mark, '.' .. string.match(told, 'master_replid:(%x+)'), 1, true) then
-      return ''
-    end
+  if type(told) ~= 'string' or string.find(told, 'master_replid2:0000000000000000000000000000000000000000', 1, true) then
+    return mark -- it was never a replica
+  end
+  if string.find(told, 'master_replid2:', 1, true)
+    and not string.find(mark, '.' .. string.match(told, 'master_replid:(%x+)'), 1, true) then
+    return ''
   end
   return mark
 end
