@@ -186,6 +186,69 @@ func TestQueue_nothing_is_handed_on_where_the_master_is_not_believed(t *testing.
 	wantValue(t, ask(t, m, askFor("c/nnnnnnnnnnnnnnnn/w:1", 1)), "OK")
 }
 
+// A client that quarantines every master, such as one whose own clock was set, is first in the queue: it
+// is handed a lock that it does not take. Its release has the next waiter ask.
+func TestL92_who_trusts_no_master_hands_a_lock_on_by_having_the_next_one_ask(t *testing.T) {
+	k, both, rw := wire.QueueOf("", "k"), wire.ManyOf("", []string{"k", "l"}), wire.ReadWriteOf("", "k")
+	permits := wire.PermitsOf("", "k")
+	first, second := "c/nnnnnnnnnnnnnnnn/first:0", "c/nnnnnnnnnnnnnnnn/second:0"
+	for name, kind := range map[string]struct{ take, distrusts, waits, release *wire.Command }{
+		"mutex": {wire.Acquire("k", first, time.Minute), nil, askFor(second, 2), giveBack(first)},
+		"fenced": {
+			wire.FencedAcquire("k", k, first, time.Minute, 1), nil,
+			wire.FencedAsk("k", k, second, 2, time.Minute, 1), wire.FencedRelease("k", k, first, time.Minute, 1),
+		},
+		"transfer": {
+			wire.FencedAcquire("k", k, first, time.Minute, 1), nil,
+			wire.FencedAsk("k", k, second, 2, time.Minute, 1),
+			wire.FencedRelease("k", k, first, time.Minute, 1).HandTo("c/nnnnnnnnnnnnnnnn/gone"),
+		},
+		"handed on meanwhile": {wire.Acquire("k", "holder", time.Minute), askFor(first, 1).Hold(), askFor(second, 2), giveBack(first)},
+		"multi": {
+			both.Take(wire.OpAcquire, first, time.Minute, 0, 0, 0), nil, askFor(second, 2),
+			both.Release(first, time.Minute, 0),
+		},
+		"writer": {
+			rw.Write(wire.OpAcquire, first, time.Minute, 0), nil,
+			rw.Read(wire.OpAsk, second, time.Minute, 2), rw.Release(first, time.Minute),
+		},
+		"permit": {
+			permits.Take(wire.OpAcquire, first, time.Minute, 0, 1, 1, 0, 0), nil,
+			permits.Take(wire.OpAsk, second, time.Minute, 2, 1, 1, 0, 0), permits.Release(first, time.Minute),
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			m := connect(t, redistest.Start(t).URL(), Config{})
+			heard := handed(t, m)
+			mustAnswer(t, ask(t, m, kind.take))
+			if kind.distrusts != nil {
+				mustAnswer(t, ask(t, m, kind.distrusts))
+			}
+			mustAnswer(t, ask(t, m, kind.waits))
+			if kind.distrusts != nil {
+				wantValue(t, ask(t, m, giveBack("holder")), int64(1)) // which hands the lock to the first
+				receiveFrom(t, "the lock", heard)
+			}
+
+			mustAnswer(t, ask(t, m, kind.release.Hold()))
+
+			if got := receiveFrom(t, "the notice to ask", heard); got != second {
+				t.Errorf("%q is notified", got)
+			}
+			if got := ask(t, m, get("k")).Value; got != nil {
+				t.Errorf("k is %s: it was handed on", got)
+			}
+		})
+	}
+}
+
+func mustAnswer(t testing.TB, r wire.Reply) {
+	t.Helper()
+	if r.Err != nil || r.Refused() != nil {
+		t.Fatal(r.Err, r.Refused())
+	}
+}
+
 func wantRefused(t testing.TB, r wire.Reply) {
 	t.Helper()
 	if fields, ok := r.Value.([]any); !ok || len(fields) != 2 {

@@ -1,14 +1,13 @@
 -- needs: counter lengthen queue
--- ask: register for a lock, refresh, give back what an earlier ask was given,
--- and take the lock if it is our turn, all in one.
+-- ask: register for a lock, or refresh the registration, give up the grant of an earlier ask,
+-- and take the lock if it is our turn.
 -- KEYS[1] lock   KEYS[2] queue   KEYS[3] entries   KEYS[4] marker
--- ARGV[1] value, WAITER:N with N rising from ask to ask   ARGV[2] ticket
--- ARGV[3] for how long we stay registered, and the lock is ours if it is given
--- to us, in ms   ARGV[4] the least fencing counter that we want, or '-'
--- ARGV[5] 'hold' to hand on nothing and count for nothing: this master is not to
--- be believed
--- OK or the fencing counter when it is ours, else {how long it is held in ms, what
--- queues answers of its holder, and the counter if one is wanted}
+-- ARGV[1] value, WAITER:N, where N rises from ask to ask   ARGV[2] ticket
+-- ARGV[3] for how many ms we stay registered, and the lock is ours if it is granted
+-- ARGV[4] the least fencing counter, or '-' without fencing
+-- ARGV[5] 'hold' to grant nothing: this master is not trusted
+-- OK or the fencing counter if the lock is ours, else {for how many ms it is held, queues of its
+-- holder, and the counter with fencing}
 local lock, queue, entries = KEYS[1], KEYS[2], KEYS[3]
 local value, how, hold = ARGV[1], ARGV[4], ARGV[5] == 'hold'
 local waiter, n = waiterOf(value), askOf(value)
@@ -36,8 +35,8 @@ local function answer(holder)
   return standing(holder)
 end
 
--- An ask that was overtaken by a later one is not worth anything any more. One that was granted, and
--- is sent once more, does not queue again: its lease may be over when the lock is next handed on (L75).
+-- An ask that a later one has overtaken changes nothing. A granted ask that is sent again does not
+-- queue again: its lease may have ended when the lock is next handed on (L75).
 local holder = redis.call('get', lock)
 local isOurs = holder and waiterOf(holder) == waiter
 if overtaken(entries, waiter, n) or isOurs and askOf(holder) >= n then
@@ -45,9 +44,9 @@ if overtaken(entries, waiter, n) or isOurs and askOf(holder) >= n then
 end
 local moment, ticket = now(), ARGV[2]
 if isOurs then
-  -- The lock may have been handed to it by a transfer, of which it does not know yet. Then it does
-  -- not yield to the first, and keeps its place until then (L73): no longer, or a vote that is split
-  -- would stay so, also where the clock was set back.
+  -- A transfer may have handed the lock to this waiter, which does not know it yet. Until the place
+  -- of the transfer expires, the waiter precedes the first one (L73). It keeps the place no longer, or
+  -- a split vote would stay split, even if the clock was set back.
   local place = redis.pcall('zscore', queue, waiter)
   local rest = (tonumber(place) or 0) - moment
   if rest > 0 and rest <= tonumber(ARGV[3]) then

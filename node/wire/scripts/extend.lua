@@ -1,7 +1,7 @@
 -- needs: lengthen ours
--- extend: have the lock end later, if it is ours.
+-- extend: extend the lock if it is ours.
 -- KEYS[1] key   ARGV[1] value   ARGV[2] ttl in ms
--- what ours answers
+-- as ours
 local answer = ours(KEYS[1], ARGV[1])
 if answer == 1 then
   lengthen(KEYS[1], ARGV[2])

@@ -1,16 +1,16 @@
--- fair_short: what fair does where nothing is there.
+-- fair_short: fair if all keys are absent.
 if ARGV[4] == '-' and redis.pcall('exists', KEYS[1], KEYS[2], KEYS[3]) == 0 then
   return redis.call('set', KEYS[1], ARGV[1], 'PX', ARGV[3])
 end
 -- needs: counter lengthen queue
--- fair: take the lock if nobody waits for it, and otherwise queue behind all who
--- do. It is the first ask of a fair waiter; the others are ask.lua.
+-- fair: take the lock if there are no waiters, and otherwise queue behind them. It is the
+-- first ask of a fair waiter; the later ones are ask.lua.
 -- KEYS[1] lock   KEYS[2] queue   KEYS[3] entries   KEYS[4] marker
--- ARGV[1] value   ARGV[2] the least ticket that we want, or '-' not to queue
--- ARGV[3] ttl in ms, and for how long we stay registered   ARGV[4] the least
--- fencing counter that we want, or '-'
--- OK or the fencing counter when it is ours, else {how long it is held in ms, 0,
--- the counter, our ticket}
+-- ARGV[1] value   ARGV[2] the least ticket, or '-' not to queue
+-- ARGV[3] ttl in ms, and for how long we stay registered   ARGV[4] the least fencing
+-- counter, or '-' without fencing
+-- OK or the fencing counter if the lock is ours, else {for how many ms it is held, 0, the
+-- counter, our ticket}
 local lock, queue, entries, marker = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local value, how = ARGV[1], ARGV[4]
 local waiter = waiterOf(value)
@@ -33,13 +33,13 @@ if overtaken(entries, waiter, askOf(value)) then
 end
 local holder = redis.call('get', lock)
 if holder == value then
-  return ours() -- this ask, sent once more
+  return ours() -- this ask, sent again
 end
 if holder and waiterOf(holder) == waiter then
   if askOf(holder) > askOf(value) then
     return refuse(0)
   end
-  redis.call('del', lock) -- what an earlier ask was given
+  redis.call('del', lock) -- the grant of an earlier ask
   holder = false
 end
 if not holder and not head(queue, entries, marker, moment, waiter) then
@@ -58,7 +58,7 @@ local refused = register(queue, entries, waiter, ticket, ARGV[3], how, value, mo
 if refused then
   return refused
 end
--- Those before us may not know yet that it is their turn.
+-- The waiters before us may not have been notified of their turn.
 if not holder then
   local given, counter = give(lock, queue, entries, marker, waiter, moment)
   if given then

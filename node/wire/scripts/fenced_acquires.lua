@@ -1,6 +1,6 @@
 -- needs: counter failure
--- fenced_acquires: several calls of fenced_acquire in one. The counters are read
--- at once: only who takes a lock moves its counter, and nobody takes it twice.
+-- fenced_acquires: several calls of fenced_acquire in one. One MGET reads the counters: a
+-- counter changes only when its lock is taken, and no lock is taken twice.
 -- KEYS  the locks, then the counter of each
 -- ARGV  the values, then the ttl of each, then the least counter that each wants
 -- the answer of each in turn
@@ -24,7 +24,7 @@ for i = 1, n do
       local fine, moved = pcall(count, counter, proposal)
       answers[i] = fine and moved or failure(moved)
     end
-  else -- there is none, or it is none
+  else -- there is no counter, or the key is not one
     local fine, c = pcall(count, counter, proposal)
     answers[i] = fine and c or failure(c)
   end

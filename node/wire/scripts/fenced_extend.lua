@@ -1,8 +1,8 @@
 -- needs: counter lengthen ours
--- fenced_extend: extend, which keeps the counter up with the token.
+-- fenced_extend: extend, and raise the counter to the token.
 -- KEYS[1] lock   KEYS[2] counter   ARGV[1] value   ARGV[2] ttl in ms
 -- ARGV[3] token
--- what ours answers
+-- as ours
 local answer = ours(KEYS[1], ARGV[1])
 if answer == 1 then
   raise(KEYS[2], ARGV[3])

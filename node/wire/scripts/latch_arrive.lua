@@ -1,9 +1,9 @@
 -- needs: latch
--- latch_arrive: note that somebody has arrived.
--- ARGV[1] who   ARGV[2] how long it is kept, in ms   ARGV[3] the channel of those who wait
--- ARGV[4] how many there may be
--- 1 noted, 0 noted, but this master has to learn first who arrived before, an error
--- ARRIVALS n where there are too many
+-- latch_arrive: add an arrival.
+-- ARGV[1] the arrival   ARGV[2] its lifetime in ms   ARGV[3] the channel of the waiters
+-- ARGV[4] the greatest number of arrivals
+-- 1 added, 0 added to an incomplete set: this master must be sent the earlier arrivals; the
+-- error ARRIVALS n if there are too many
 local n = size()
 if n >= tonumber(ARGV[4]) and redis.pcall('sismember', KEYS[1], ARGV[1]) ~= 1 then
   return redis.error_reply('ARRIVALS ' .. n)

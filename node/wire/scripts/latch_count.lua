@@ -1,6 +1,6 @@
 -- needs: latch
--- latch_count: how many have arrived, their digest or '', and 1 if these are all
--- ARGV[1] how long a digest that is made anew is kept, in ms
+-- latch_count: return the number of arrivals, their digest or '', and 1 if the set is complete
+-- ARGV[1] the lifetime of a new digest in ms
 local n = size()
 local sum, stored = digest(n)
 if sum and not stored then store(n, sum, ARGV[1]) end

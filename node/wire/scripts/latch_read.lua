@@ -1,6 +1,6 @@
 -- needs: latch
--- latch_read: who has arrived, and '.' if these are all; an error ARRIVALS n where there
--- are too many to tell
+-- latch_read: return the arrivals, and '.' if the set is complete; the error ARRIVALS n if
+-- there are too many to return
 local n = size()
 if n > most then
   return redis.error_reply('ARRIVALS ' .. n)

@@ -1,8 +1,8 @@
 -- needs: latch
--- latch_write: learn who has arrived at a majority. From now on the set is whole.
--- ARGV[1] how long it is kept, in ms   ARGV[2] channel   ARGV[3] the memory that this
--- master must still have, empty: any   ARGV[4]... who
--- 1, or FORGOT: what was read before this master lost its memory is not all there is
+-- latch_write: add the arrivals that a majority has. From now on the set is complete.
+-- ARGV[1] its lifetime in ms   ARGV[2] channel   ARGV[3] the memory that this master must
+-- still have, or '' for any   ARGV[4]... the arrivals
+-- 1, or the error FORGOT if this master has lost its memory: the arrivals may not be all
 if ARGV[3] ~= '' and memory() ~= ARGV[3] then
   return redis.error_reply('FORGOT this master has lost its memory since')
 end

@@ -1,13 +1,15 @@
--- marker: read this master's marker, its clock and what the clients know of its clock,
--- and replace the marker and the latter if they are still what was seen.
--- KEYS[1] marker   ARGV[1] what was seen, '' for none   ARGV[2] the new one, or '' to only read
--- ARGV[3] the offsets seen, '' for none   ARGV[4] the new ones, or '' to only read; both missing: leave them alone
--- {the marker now, or '', TIME's seconds, TIME's microseconds, INFO replication or '', the offsets now, or '', or nil if they were left alone or are denied}
--- A new marker that says since 0 says since now. Only this master knows when that
--- is: one that was looked at long ago may have forgotten and found no marker
--- again, and then nothing else tells that it did.
+-- marker: read this master's marker, its time, its role and the offsets of its clock that
+-- clients have stored, and replace the marker and the offsets if they have not changed.
+-- KEYS[1] marker   ARGV[1] the marker seen, or ''   ARGV[2] the new one, or '' to only read
+-- ARGV[3] the offsets seen, or ''   ARGV[4] the new ones, or '' to only read; without both,
+-- the offsets are neither read nor written
+-- {marker or '', seconds and microseconds of TIME, INFO replication or '', offsets or '', or nil
+-- if they were not read or are denied}
+-- A new marker since 0 becomes one since now. Only this master knows its present time: between
+-- a client's look and its write, a master may have lost its memory, and found no marker again.
+-- Only the time shows that.
 local marker = redis.call('get', KEYS[1]) or ''
--- pcall: a user who may not ask is only a clock less to watch, or a role.
+-- pcall: without the permission, the time or the role is not watched.
 local now = redis.pcall('time')
 local role = redis.pcall('info', 'replication')
 if type(role) ~= 'string' then role = '' end
@@ -20,7 +22,7 @@ if ARGV[2] ~= '' and marker == ARGV[1] then
 end
 local offsets = false
 if ARGV[3] then
-  -- The key is not among KEYS: a user who may not touch it must still see the marker.
+  -- The key is not among KEYS: without the permission for it, the marker can still be read.
   local key = string.sub(KEYS[1], 1, -7) .. 'clock'
   offsets = redis.pcall('get', key) or ''
   if type(offsets) == 'table' then

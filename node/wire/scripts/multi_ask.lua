@@ -1,4 +1,4 @@
--- multi_ask_short: what multi_ask does where nothing is there.
+-- multi_ask_short: multi_ask if all keys are absent.
 if ARGV[3] == '-' and ARGV[4] == '-' and ARGV[6] ~= 'hold'
   and redis.pcall('exists', unpack(KEYS, 1, #KEYS - 1)) == 0 then
   for i = 1, (#KEYS - 1) / 3 do
@@ -10,13 +10,13 @@ end
 -- multi_ask: take all locks, or wait.
 -- KEYS as in multi
 -- ARGV[1] value   ARGV[2] ttl in ms, and for how long we stay registered
--- ARGV[3] ticket, or '-' not to wait   ARGV[4] the least fencing counter that we
--- want, or '-'   ARGV[5] for what to wait: 0 for the first lock that we lack; -1
--- for that, and where we come before all others for each, so that nobody else gets
--- it; from 1 for that lock, taking none   ARGV[6] 'hold': see ask
--- OK or the fencing counter, else {how long the lock that we lack is held in ms, what
--- queues answers of its holder, the highest counter, which lock that is, and who holds
--- it: a waiter, a value of another library, or nobody}
+-- ARGV[3] ticket, or '-' not to wait   ARGV[4] the least fencing counter, or '-'
+-- ARGV[5] which queues to wait in: 0: of the first lock that we lack; -1: also of every
+-- lock, if we precede the other waiters of all, so that no other client gets one; from 1:
+-- of that lock, and take none   ARGV[6] 'hold': see ask
+-- OK or the fencing counter, else {for how many ms the lock that we lack is held, queues of its
+-- holder, the highest counter, the number of that lock, and its holder: a waiter, a value of
+-- another library, or ''}
 local value, ttl, ticket, how = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
 local place, hold = tonumber(ARGV[5]), ARGV[6] == 'hold'
 local waiter, n = waiterOf(value), askOf(value)
@@ -47,7 +47,7 @@ for i = 1, count_ do
   all = all and held[i] == value
 end
 if all then
-  return hold and refuse(1, held[1]) or ours() -- this ask, sent once more
+  return hold and refuse(1, held[1]) or ours() -- this ask, sent again
 end
 local freed = {}
 for i = 1, count_ do
@@ -57,13 +57,13 @@ for i = 1, count_ do
   end
 end
 
--- behind reports whether somebody who waits for a lock comes before us.
+-- behind reports whether another waiter of a lock precedes us.
 local function behind(i)
   local other = ticket ~= '-' and head(queueOf(i), entriesOf(i), marker, moment, waiter)
   return other and other ~= waiter and before(redis.call('zscore', queueOf(i), other), other, ticket, waiter)
 end
 
--- Rather wait for a lock that somebody has than for one that somebody waits for.
+-- A lock that is held is a better one to wait for than a lock that others wait for.
 local taken, lowest = nil, true
 for i = 1, count_ do
   taken = taken or held[i] and i

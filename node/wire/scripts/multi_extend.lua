@@ -1,7 +1,7 @@
 -- needs: counter lengthen queue multi
 -- multi_extend: extend all locks.
 -- KEYS as in multi   ARGV[1] value   ARGV[2] ttl in ms   ARGV[3] token, or '-'
--- 1 all extended, 0 some are absent, -1 somebody else holds one
+-- 1 all extended, 0 some are absent, -1 another client holds one
 local answer = 1
 for i, holder in ipairs(holders()) do
   if holder == ARGV[1] then

@@ -1,5 +1,5 @@
--- multi_release_short: what multi_release does where all locks are ours, not
--- fenced, and nobody waits.
+-- multi_release_short: multi_release if all locks are ours and not fenced, and there are no
+-- waiters.
 local locks = (#KEYS - 1) / 3
 if ARGV[2] == '-' and redis.pcall('exists', unpack(KEYS, locks + 1, 2 * locks)) == 0 then
   local held, ours = redis.call('mget', unpack(KEYS, 1, locks)), 0
@@ -12,9 +12,9 @@ if ARGV[2] == '-' and redis.pcall('exists', unpack(KEYS, locks + 1, 2 * locks)) 
   end
 end
 -- needs: counter lengthen queue multi
--- multi_release: delete what is ours, leave the queues, and hand the locks on.
--- KEYS as in multi   ARGV[1] value   ARGV[2] token, or '-'   ARGV[3] 'hold'
--- 1 all were ours, 0 some were absent, -1 somebody else holds one
+-- multi_release: delete our locks, leave the queues, and hand the locks on.
+-- KEYS as in multi   ARGV[1] value   ARGV[2] token, or '-'   ARGV[3] 'hold': see release
+-- 1 all were ours, 0 some were absent, -1 another client holds one
 local waiter, answer = waiterOf(ARGV[1]), 1
 local held = holders()
 local ours = {}
@@ -36,8 +36,9 @@ end
 for i = 1, count_ do
   if redis.pcall('exists', queueOf(i)) == 1 then
     leave(queueOf(i), entriesOf(i), waiter)
-    if ARGV[3] ~= 'hold' and redis.pcall('exists', KEYS[i]) == 0 then
-      pcall(give, KEYS[i], queueOf(i), entriesOf(i), marker) -- what is deleted is deleted
+    if redis.pcall('exists', KEYS[i]) == 0 then
+      local hold = ARGV[3] == 'hold'
+      pcall(hold and call or give, KEYS[i], queueOf(i), entriesOf(i), marker, hold and 1) -- the release stands, whatever fails here
     end
   end
 end

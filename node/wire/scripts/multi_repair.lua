@@ -1,7 +1,7 @@
 -- needs: counter lengthen queue multi
--- multi_repair: put back what is absent, unless somebody else holds one.
+-- multi_repair: put absent locks back, unless another client holds one.
 -- KEYS as in multi   ARGV[1] value   ARGV[2] ttl in ms   ARGV[3] token, or '-'
--- OK, or nil where somebody else holds one
+-- OK, or nil if another client holds one
 local held = holders()
 for i = 1, count_ do
   if held[i] and held[i] ~= ARGV[1] then

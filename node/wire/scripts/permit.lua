@@ -1,4 +1,4 @@
--- permit_short: what permit does where nobody has a permit or waits for one.
+-- permit_short: permit if there are no holders and no waiters.
 if ARGV[3] == '-' and ARGV[7] == '-' and ARGV[8] ~= 'hold'
   and redis.pcall('exists', KEYS[1], KEYS[2], KEYS[3], KEYS[5], KEYS[6]) == 0 then
   local stored, k, n = redis.call('get', KEYS[7]) or ARGV[4], tonumber(ARGV[4]), tonumber(ARGV[5])
@@ -17,7 +17,7 @@ if ARGV[3] == '-' and ARGV[7] == '-' and ARGV[8] ~= 'hold'
         free[#free + 1] = slot
       end
     end
-    for i = 1, 2 * n, 2000 do -- Lua passes on some thousands at most
+    for i = 1, 2 * n, 2000 do -- unpack takes some thousands at most
       redis.call('zadd', KEYS[1], unpack(ends, i, math.min(i + 1999, 2 * n)))
       redis.call('hset', KEYS[5], unpack(owners, i, math.min(i + 1999, 2 * n)))
     end
@@ -31,16 +31,15 @@ if ARGV[3] == '-' and ARGV[7] == '-' and ARGV[8] ~= 'hold'
   end
 end
 -- needs: counter lengthen queue permits
--- permit: take slots of a semaphore, or wait for them, in one.
+-- permit: take slots of a semaphore, or wait for them.
 -- KEYS as in permits
 -- ARGV[1] value   ARGV[2] ttl in ms, and for how long we stay registered
--- ARGV[3] ticket, or '-' not to wait   ARGV[4] how many permits there are
--- ARGV[5] how many we want   ARGV[6] where to begin   ARGV[7] the least counter that
--- we want, or '-' if it is not fenced   ARGV[last] 'hold': see ask
--- {slots, slots that are free, the counter or 0, which Resize said how many, and if
--- one did all slots that are taken, unless there are none}, else
--- {in how many ms there will be enough, 0, slots that are free}; an error PERMITS n
--- where there are n
+-- ARGV[3] ticket, or '-' not to wait   ARGV[4] number of permits
+-- ARGV[5] how many we want   ARGV[6] the slot to begin with   ARGV[7] the least counter, or
+-- '-' without fencing   ARGV[last] 'hold': see ask
+-- {slots, free slots, the counter or 0, the order of the Resize that set the number of permits,
+-- and all taken slots if one did and there are any}, else {in how many ms there will be
+-- enough, 0, free slots}; the error PERMITS n if the number of permits is n
 about(KEYS)
 local value, ttl, ticket, k, n = ARGV[1], ARGV[2], ARGV[3], tonumber(ARGV[4]), tonumber(ARGV[5])
 local hold = ARGV[8] == 'hold'
@@ -52,7 +51,7 @@ end
 local moment = now()
 sweep(moment)
 local mine, old = what(waiter)
-local quiet = ticket == '-' and redis.pcall('exists', queue, entries) == 0 -- nobody waits
+local quiet = ticket == '-' and redis.pcall('exists', queue, entries) == 0 -- no waiters
 if not quiet and overtaken(entries, waiter, askOf(value)) or old and askOf(old) > askOf(value) then
   return refuse(n, {}, moment)
 end

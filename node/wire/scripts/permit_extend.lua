@@ -1,9 +1,9 @@
 -- needs: counter lengthen queue permits
--- permit_extend: extend, which gives back slots that are not part of the permit.
+-- permit_extend: extend, and release slots that are not part of the permit.
 -- KEYS as in permits
--- ARGV[1] value   ARGV[2] ttl in ms   ARGV[3] the slots   ARGV[4] how many permits
--- there are   ARGV[5] the counter of our token, or '-'
--- 1 extended, 0 we have none of them and nobody has, -1 somebody else has one
+-- ARGV[1] value   ARGV[2] ttl in ms   ARGV[3] the slots   ARGV[4] number of
+-- permits   ARGV[5] the counter of our token, or '-'
+-- 1 extended, 0 all are free, or other slots were ours, -1 another client has one
 about(KEYS)
 local value, waiter, moment = ARGV[1], waiterOf(ARGV[1]), now()
 sweep(moment)

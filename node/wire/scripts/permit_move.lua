@@ -1,11 +1,11 @@
 -- needs: counter lengthen queue permits
--- permit_move: take just these slots, and no others.
+-- permit_move: take exactly these slots.
 -- KEYS as in permits
--- ARGV[1] value   ARGV[2] ttl in ms   ARGV[3] the slots   ARGV[4] how many permits
--- there are   ARGV[5] by which Resize   ARGV[6] as ARGV[7] of permit
--- ARGV[7] 'held' where it is a lease that is given them back
--- {the slots, the counter or 0}, or nil where somebody else has one, or where there are
--- fewer by a later Resize: then we have none
+-- ARGV[1] value   ARGV[2] ttl in ms   ARGV[3] the slots   ARGV[4] number of permits
+-- ARGV[5] the order of the Resize that set it   ARGV[6] as ARGV[7] of permit
+-- ARGV[7] 'held' if a lease has the slots, and this master lost them
+-- {the slots, the counter or 0}, or nil if another client has one, or if a later Resize
+-- left fewer permits: then we have none
 about(KEYS)
 local value, waiter, moment = ARGV[1], waiterOf(ARGV[1]), now()
 sweep(moment)
@@ -18,13 +18,13 @@ if mine ~= ARGV[3] then
 end
 local k = tonumber(ARGV[4])
 local possible = not taken(ARGV[3], waiter)
--- A majority has that many permits: so we were given some. What nobody has said by
--- a Resize gives way to it.
+-- A majority has that number of permits, since it granted us some. A number that no Resize set
+-- is replaced by it.
 local order = tonumber(ARGV[5])
 if select(2, size()) == 0 then
   setSize(k, order)
 elseif not resize(k, order) and size() < k and ARGV[7] ~= 'held' then
-  possible = false -- who counts what is held counts only what was given before that
+  possible = false -- a Resize to fewer counted the holders before that
 end
 local counter = 0
 if possible then

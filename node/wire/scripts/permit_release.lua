@@ -1,5 +1,4 @@
--- permit_release_short: what permit_release does where nobody waits and no slot has
--- come to its end.
+-- permit_release_short: permit_release if there are no waiters and no slot has expired.
 local holder = string.match(ARGV[1], '^([^ ]*):%d+')
 if holder and redis.pcall('exists', KEYS[2], KEYS[3]) == 0 then
   local t = redis.call('time')
@@ -10,7 +9,7 @@ if holder and redis.pcall('exists', KEYS[2], KEYS[3]) == 0 then
     for slot in string.gmatch(list or '', '%d+') do
       slots[#slots + 1] = slot
     end
-    for i = 1, #slots, 1000 do -- Lua passes on some thousands at most
+    for i = 1, #slots, 1000 do -- unpack takes some thousands at most
       local mine, last = {}, math.min(i + 999, #slots)
       for j, owner in ipairs(redis.call('hmget', KEYS[5], unpack(slots, i, last))) do
         if owner == holder then
@@ -27,9 +26,9 @@ if holder and redis.pcall('exists', KEYS[2], KEYS[3]) == 0 then
   end
 end
 -- needs: counter lengthen queue permits
--- permit_release: give back the slots, leave the queue, and tell who is next.
--- KEYS as in permits   ARGV[1] value   ARGV[2] 'hold': see release
--- 1 given back, 0 we had none
+-- permit_release: release the slots, leave the queue, and notify the next waiters.
+-- KEYS as in permits   ARGV[1] value   'hold' changes nothing: waiters are only notified to ask
+-- 1 released, 0 we had none
 about(KEYS)
 local waiter, moment = waiterOf(ARGV[1]), now()
 sweep(moment)
@@ -37,7 +36,7 @@ local had = what(waiter)
 drop(waiter)
 leave(queue, entries, waiter)
 local k = size()
-if k and ARGV[2] ~= 'hold' then
-  pcall(serve, k, moment) -- what is given back is given back
+if k then
+  pcall(serve, k, moment) -- the release stands, whatever fails here
 end
 return had and 1 or 0

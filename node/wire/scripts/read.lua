@@ -1,4 +1,4 @@
--- read_short: what read does where nothing is there.
+-- read_short: read if all keys are absent.
 if ARGV[3] == '-' and ARGV[4] ~= 'hold'
   and redis.pcall('exists', KEYS[1], KEYS[2], KEYS[3], KEYS[5], KEYS[6], KEYS[7]) == 0 then
   local waiter, t = string.match(ARGV[1], '^([^ ]*):%d+'), redis.call('time')
@@ -10,15 +10,15 @@ if ARGV[3] == '-' and ARGV[4] ~= 'hold'
   return redis.status_reply('OK')
 end
 -- needs: counter lengthen queue rw
--- read: take the lock for reading, or wait for that, in one.
--- KEYS as in rw, ARGV and answer as in write
+-- read: take the lock for reading, or wait for it.
+-- KEYS as in rw, ARGV and reply as in write
 about(KEYS)
 local value, ttl, ticket, hold = ARGV[1], tonumber(ARGV[2]), ARGV[3], ARGV[4] == 'hold'
 local waiter, n = waiterOf(value), askOf(value)
 local moment = now()
 sweep(moment)
 local mine = redis.call('hget', reading, waiter)
-local quiet = ticket == '-' and redis.pcall('exists', lock, queue, entries, intent) == 0 -- nobody writes or waits
+local quiet = ticket == '-' and redis.pcall('exists', lock, queue, entries, intent) == 0 -- no writer, no waiters
 if not quiet and overtaken(entries, waiter, n) or mine and askOf(mine) > n then
   return standing(moment)
 end

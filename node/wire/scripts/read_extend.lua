@@ -1,12 +1,12 @@
 -- needs: counter lengthen queue rw
--- read_extend: extend for a reader, and what turns a writer into one.
+-- read_extend: extend a reader, or turn a writer into one.
 -- KEYS as in rw   ARGV[1] value   ARGV[2] ttl in ms
--- 1 extended, 0 we do not have the lock and no writer has, -1 a writer has
+-- 1 extended, 0 we do not have the lock, nor does a writer, -1 a writer has it
 about(KEYS)
 local value, waiter, moment = ARGV[1], waiterOf(ARGV[1]), now()
 sweep(moment)
 local holder = redis.call('get', lock)
--- It does not wait to write any more, also where it was not given the lock (L42).
+-- It no longer waits to write, even if this master did not grant it the lock (L42).
 local waited = redis.pcall('zscore', intent, waiter)
 if type(waited) == 'string' then
   unqueue(waiter)
@@ -20,8 +20,8 @@ if not holder and redis.call('hget', reading, waiter) ~= value then
 end
 local ttl = tonumber(ARGV[2])
 if holder then
-  ttl = math.max(ttl, redis.call('pttl', lock)) -- the end of what it holds never comes earlier: see lengthen
-  redis.call('del', lock) -- first: where that is refused, nobody reads by what is left half done
+  ttl = math.max(ttl, redis.call('pttl', lock)) -- its end never becomes earlier: see lengthen
+  redis.call('del', lock) -- first: an error here must leave no reader
 end
 read(waiter, value, ttl, moment)
 if holder then

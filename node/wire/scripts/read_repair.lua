@@ -1,8 +1,8 @@
 -- needs: counter lengthen queue rw
--- read_repair: put a reader back where no writer has the lock. Writers who wait do
--- not matter: it is an old reader.
+-- read_repair: put a reader back if no writer has the lock. Waiting writers do not matter:
+-- the reader was before them.
 -- KEYS as in rw   ARGV[1] value   ARGV[2] ttl in ms
--- OK, or nil where a writer has it
+-- OK, or nil if a writer has it
 about(KEYS)
 local moment = now()
 sweep(moment)

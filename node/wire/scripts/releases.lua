@@ -1,6 +1,6 @@
--- releases_short: what releases does where every lock is ours, every counter is up,
--- and nobody waits. That is mostly so, and needs nothing of what stands behind it.
--- how many: all of them are deleted
+-- releases_short: releases if every lock is ours, no counter is below its token, and there
+-- are no waiters. This is the usual case, and needs no function of the libraries.
+-- the number of locks: all of them are deleted
 local n = (#KEYS - 1) / 2
 if redis.pcall('exists', unpack(KEYS, n + 1, 2 * n)) == 0 then
   local held, ours = redis.call('mget', unpack(KEYS, 1, n)), true
@@ -23,18 +23,18 @@ if redis.pcall('exists', unpack(KEYS, n + 1, 2 * n)) == 0 then
   end
 end
 -- needs: counter lengthen ours queue call failure
--- releases: several releases in one call; each is what release.lua does.
+-- releases: several calls of release.lua in one.
 -- KEYS  the locks, none of them twice, then the queue of each, then the marker
 -- ARGV  the values, then the token of each if they are fenced
--- the answer of each in turn, or their number if each is 1: see releases_short
--- The entries, which are needed only where somebody waits, are named here: each
--- key that is sent costs the master time.
+-- the reply of each in turn, or their number if each is 1: see releases_short
+-- The keys of the entries are computed here, and only if there are waiters: each key in a
+-- call costs the master time.
 local n = (#KEYS - 1) / 2
 local marker = KEYS[2 * n + 1]
 local held = redis.call('mget', unpack(KEYS, 1, n))
 local answers, doomed = {}, {}
 local fenced, tokens = ARGV[n + 1], base(marker) .. 'token:'
-local ours, counters = {}, {} -- of those that are fenced
+local ours, counters = {}, {} -- of the fenced locks
 for i = 1, n do
   local holder, value = held[i], ARGV[i]
   if not holder then
@@ -65,8 +65,8 @@ end
 if #doomed > 0 then
   redis.call('del', unpack(doomed))
 end
--- Mostly nobody waits, which one call tells. What is deleted is deleted: then nothing
--- may fail any more. Where nothing was, of all of them, leave may.
+-- Usually there are no waiters, which one EXISTS shows. If a lock was deleted, no error may be
+-- returned from here on; if none was, leave may return one.
 if redis.pcall('exists', unpack(KEYS, n + 1, 2 * n)) == 0 then
   return answers
 end

@@ -1,5 +1,5 @@
--- rw_release_short: what rw_release does where nobody waits: for the writer, if
--- there are no readers, and for a reader, if none has come to its end.
+-- rw_release_short: rw_release without waiters: of the writer if there are no readers, and of
+-- a reader if no reader has expired.
 local writer = redis.pcall('get', KEYS[1])
 if writer == ARGV[1] then
   if redis.pcall('exists', KEYS[2], KEYS[3], KEYS[5], KEYS[7]) == 0 then
@@ -17,9 +17,9 @@ elseif not writer and redis.pcall('exists', KEYS[2], KEYS[3], KEYS[7]) == 0 then
   end
 end
 -- needs: counter lengthen queue rw
--- rw_release: stop reading or writing, leave the queue, and tell who is next.
--- KEYS as in rw   ARGV[1] value   ARGV[2] 'hold': see release
--- 1 we had the lock, 0 nobody else writes, -1 somebody else does
+-- rw_release: stop reading or writing, leave the queue, and notify the next waiters.
+-- KEYS as in rw   ARGV[1] value   'hold' changes nothing: waiters are only notified to ask
+-- 1 we had the lock, 0 no other client writes, -1 another client does
 about(KEYS)
 local waiter, moment = waiterOf(ARGV[1]), now()
 sweep(moment)
@@ -35,7 +35,5 @@ elseif holder then
   answer = -1
 end
 unqueue(waiter)
-if ARGV[2] ~= 'hold' then
-  pcall(serve, moment) -- what is given back is given back
-end
+pcall(serve, moment) -- the release stands, whatever fails here
 return answer

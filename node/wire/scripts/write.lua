@@ -1,14 +1,14 @@
--- write_short: what write does where nothing is there.
+-- write_short: write if all keys are absent.
 if ARGV[3] == '-' and ARGV[4] ~= 'hold'
   and redis.pcall('exists', KEYS[1], KEYS[2], KEYS[3], KEYS[5], KEYS[7]) == 0 then
   return redis.call('set', KEYS[1], ARGV[1], 'PX', ARGV[2])
 end
 -- needs: counter lengthen queue rw
--- write: take the lock for writing, or wait for that, in one.
+-- write: take the lock for writing, or wait for it.
 -- KEYS as in rw
 -- ARGV[1] value   ARGV[2] ttl in ms, and for how long we stay registered
 -- ARGV[3] ticket, or '-' not to wait   ARGV[last] 'hold': see ask
--- OK, or what standing answers
+-- OK, or the reply of standing
 about(KEYS)
 local value, ttl, ticket, hold = ARGV[1], ARGV[2], ARGV[3], ARGV[4] == 'hold'
 local waiter, n = waiterOf(value), askOf(value)

@@ -1,7 +1,7 @@
 -- needs: counter lengthen queue rw
--- write_extend: extend for a writer.
+-- write_extend: extend a writer.
 -- KEYS as in rw   ARGV[1] value   ARGV[2] ttl in ms
--- 1 extended, 0 nobody has the lock, -1 somebody else has
+-- 1 extended, 0 the lock is free, -1 another client has it
 about(KEYS)
 sweep(now())
 local holder = redis.call('get', lock)

@@ -1,8 +1,7 @@
 -- needs: counter lengthen queue rw
--- write_repair: put a writer back where nobody has the lock. SET NX would not see
--- the readers.
+-- write_repair: put a writer back if the lock is free. SET NX would not see the readers.
 -- KEYS as in rw   ARGV[1] value   ARGV[2] ttl in ms
--- OK, or nil where somebody has it
+-- OK, or nil if another client has it
 about(KEYS)
 sweep(now())
 if redis.call('zcard', readers) > 0 then

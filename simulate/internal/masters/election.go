@@ -65,8 +65,11 @@ func (ks *Keyspace) transfer(keys, args []string) (any, *wire.ServerError) {
 		return answer, nil
 	}
 	ks.unqueue(q, waiter)
-	ks.unqueue(q, nobody)
+	ks.unqueue(q, pause)
 	if held {
+		if ks.Find(lock) == nil {
+			ks.call(lock, q, 1)
+		}
 		return answer, nil
 	}
 	if answer == 1 {

@@ -24,7 +24,7 @@ func (ks *Keyspace) inspect(keys, args []string) (any, *wire.ServerError) {
 		}
 	}
 	waiting := int64(len(queue) + len(ks.Members(keys[8])))
-	if _, yields := ks.Score(keys[2], nobody); yields {
+	if _, yields := ks.Score(keys[2], pause); yields {
 		waiting--
 	}
 	size, _ := ks.text(keys[10])
@@ -99,7 +99,7 @@ func indexOf(all []Queued, score int64) int {
 func (ks *Keyspace) waiting(q QueueKeys) []any {
 	all := []any{}
 	for _, m := range ks.Members(q.Order) {
-		if deadline, how, value, ok := ks.registered(q, m.Member); ok && deadline > ks.Millis() && m.Member != nobody {
+		if deadline, how, value, ok := ks.registered(q, m.Member); ok && deadline > ks.Millis() && m.Member != pause {
 			all = append(all, []byte(strconv.FormatInt(m.Score, 10)), []byte(how+" "+value))
 		}
 	}

@@ -50,7 +50,7 @@ func (ks *Keyspace) call(lock string, q QueueKeys, many int) (called int) {
 		}
 		client := channelOf(q.Marker, waiter)
 		switch {
-		case waiter == nobody, clients[client] && behind >= many:
+		case waiter == pause, clients[client] && behind >= many:
 			behind++
 		case ks.tell(lock, q.Marker, waiter, value, ":t"):
 			clients[client] = true

@@ -44,6 +44,10 @@ func aTTL(t *rapid.T) time.Duration {
 	return time.Duration(rapid.IntRange(1, 10).Draw(t, "ttl")) * time.Second
 }
 
+// aKeep draws for how long a lock is kept. A release compares that with the TTL of the lock: it is never
+// the same but for the milliseconds that the commands take.
+func aKeep(t *rapid.T) time.Duration { return aTTL(t) + time.Second/4 }
+
 func aTicket(t *rapid.T) int64 { return int64(rapid.IntRange(1, 4).Draw(t, "ticket")) }
 
 // aToken draws a token or proposal, small or of as many digits as a clock has. It is not
@@ -97,8 +101,8 @@ func keptCommand(t *rapid.T) *wire.Command {
 		wire.Acquire("a", value, ttl),
 		wire.Acquire("a", value, ttl),
 		wire.Acquire("a", foreign(t), ttl),
-		wire.Keep("a", q, value, aTTL(t)),
-		wire.Keep("a", q, value, aTTL(t)),
+		wire.Keep("a", q, value, aKeep(t)),
+		wire.Keep("a", q, value, aKeep(t)),
 		wire.Extend("a", value, ttl),
 		wire.Ask("a", q, value, aTicket(t), ttl),
 		wire.Ask("a", q, value, aTicket(t), ttl),
@@ -126,7 +130,7 @@ func yieldingCommand(t *rapid.T) *wire.Command {
 		wire.Release("a", q, value, ttl),
 		wire.Release("a", q, value, ttl),
 		wire.Release("a", q, value, ttl).Keeping(),
-		wire.Keep("a", q, value, aTTL(t)),
+		wire.Keep("a", q, value, aKeep(t)),
 		wire.FencedRelease("a", q, value, ttl, aToken(t)).HandTo(wire.WaiterOf(aValue(t))),
 		wire.FairAsk("a", q, value, int64(rapid.IntRange(0, 4).Draw(t, "least")), ttl),
 		wire.Acquire("a", passing, ttl),

@@ -258,7 +258,11 @@ func (ks *Keyspace) multiRelease(all several, args []string) any {
 			continue
 		}
 		ks.unqueue(l.queue, waiter)
-		if len(args) < 3 && ks.Find(l.lock) == nil {
+		switch {
+		case ks.Find(l.lock) != nil:
+		case len(args) > 2:
+			ks.call(l.lock, l.queue, 1)
+		default:
 			ks.give(l.lock, l.queue, "")
 		}
 	}

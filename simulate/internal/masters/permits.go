@@ -344,7 +344,7 @@ func (ks *Keyspace) permitRelease(k PermitKeys, args []string) (any, *wire.Serve
 	_, _, had := ks.SlotsOf(k, waiter)
 	ks.drop(k, waiter)
 	ks.unqueue(k.Queue, waiter)
-	if total, _ := ks.Size(k); total != 0 && len(args) < 2 {
+	if total, _ := ks.Size(k); total != 0 {
 		ks.servePermits(k, total, "")
 	}
 	if had {

@@ -114,7 +114,8 @@ func (ks *Keyspace) release(keys, args []string) (any, *wire.ServerError) {
 		led := released && ks.leads(q, waiter) && ks.Variant != CallsOne
 		ks.unqueue(q, waiter)
 		switch {
-		case held:
+		case ks.Find(lock) == nil && held:
+			ks.call(lock, q, 1)
 		case ks.Find(lock) == nil:
 			ks.give(lock, q, "")
 		case earlier:
@@ -246,9 +247,9 @@ func (ks *Keyspace) give(lock string, q QueueKeys, asker string) {
 	for {
 		first, rest, how, value := ks.firstBehind(q, readers)
 		switch {
-		case first == nobody:
+		case first == pause:
 			if asker == "" && ks.call(lock, q, 1) == 0 {
-				ks.unqueue(q, nobody)
+				ks.unqueue(q, pause)
 			}
 			return
 		case first == "", readers > 0 && how != "r":
@@ -291,7 +292,7 @@ func (ks *Keyspace) firstBehind(q QueueKeys, many int) (waiter string, rest int6
 		}
 		waiter = e.Queue[many].Member
 		deadline, how, value, ok := ks.registered(q, waiter)
-		if rest := deadline - ks.Millis(); ok && rest > 0 && (waiter != nobody || rest <= cameFor(how)) {
+		if rest := deadline - ks.Millis(); ok && rest > 0 && (waiter != pause || rest <= lengthOf(how)) {
 			return waiter, rest, how, value
 		}
 		ks.unqueue(q, waiter)
@@ -303,7 +304,7 @@ func (ks *Keyspace) firstBehind(q QueueKeys, many int) (waiter string, rest int6
 func (ks *Keyspace) firstPresent(q QueueKeys, asker string) (waiter string) {
 	for {
 		waiter, _, _, _ = ks.first(q)
-		if waiter == "" || waiter == asker || waiter == nobody || ks.present(q.Marker, waiter) {
+		if waiter == "" || waiter == asker || waiter == pause || ks.present(q.Marker, waiter) {
 			return waiter
 		}
 		ks.unqueue(q, waiter)
@@ -313,7 +314,7 @@ func (ks *Keyspace) firstPresent(q QueueKeys, asker string) (waiter string) {
 // leads reports whether nobody who is there stands before a waiter.
 func (ks *Keyspace) leads(q QueueKeys, waiter string) bool {
 	first := ks.firstPresent(q, waiter)
-	return first == waiter || first == nobody
+	return first == waiter || first == pause
 }
 
 // present reports whether the client of a waiter listens.

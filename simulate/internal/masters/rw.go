@@ -248,8 +248,6 @@ func (ks *Keyspace) rwRelease(k rwKeys, args []string) any {
 		answer = -1
 	}
 	ks.unqueueRW(k, waiter)
-	if len(args) < 2 {
-		ks.serveRW(k, "")
-	}
+	ks.serveRW(k, "")
 	return answer
 }

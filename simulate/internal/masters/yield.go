@@ -7,11 +7,11 @@ import (
 	"github.com/quorumlock/quorumlock/node/wire"
 )
 
-// This file models yield.lua, and what queue.lua does while a lock is left to those who do not
-// queue.
+// This file models yield.lua, and what queue.lua does during a pause, in which the lock is left to
+// clients that do not queue.
 
-// nobody is a waiter without a client, who stands before all others meanwhile.
-const nobody = "/"
+// pause is the waiter of a pause. It has no client, and is the first in the queue.
+const pause = "/"
 
 func (ks *Keyspace) yield(keys, args []string) (any, *wire.ServerError) {
 	q := QueueKeys{keys[1], keys[2], keys[3]}
@@ -20,29 +20,29 @@ func (ks *Keyspace) yield(keys, args []string) (any, *wire.ServerError) {
 	if ks.Find(q.Order) == nil {
 		return int64(0), nil
 	}
-	ks.register(q, nobody, "-1", args[1], "w"+args[1], nobody)
+	ks.register(q, pause, "-1", args[1], "w"+args[1], pause)
 	ks.call(keys[0], q, 8)
 	return int64(1), nil
 }
 
-// cameFor returns for how many ms nobody came.
-func cameFor(how string) int64 {
+// lengthOf returns the length of a pause in ms.
+func lengthOf(how string) int64 {
 	ms, _ := strconv.ParseInt(how[1:], 10, 64)
 	return ms
 }
 
-// Yields reports whether a lock is left to those who do not queue.
+// Yields reports whether there is a pause.
 func (ks *Keyspace) Yields(name string) bool {
 	q := wire.QueueOf("", name)
-	deadline, how, _, ok := ks.registered(QueueKeys{Order: q.Order, entries: q.Entries, Marker: q.Marker}, nobody)
+	deadline, how, _, ok := ks.registered(QueueKeys{Order: q.Order, entries: q.Entries, Marker: q.Marker}, pause)
 	rest := deadline - ks.Millis()
-	return ok && rest > 0 && rest <= cameFor(how)
+	return ok && rest > 0 && rest <= lengthOf(how)
 }
 
 // left returns for how many ms a lock is held, or left to those who do not queue.
 func (ks *Keyspace) left(lock string, q QueueKeys) int64 {
 	if ks.Find(lock) == nil {
-		if waiter, rest, _, _ := ks.first(q); waiter == nobody {
+		if waiter, rest, _, _ := ks.first(q); waiter == pause {
 			return rest
 		}
 	}

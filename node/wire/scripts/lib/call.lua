@@ -1,9 +1,9 @@
--- call: what stands behind queue in the scripts that release a lock that may be kept.
+-- call: the library, after queue, of the scripts that release a lock that may be kept.
 
--- leads reports whether nobody who is there stands before a waiter. When it leaves a lock that is
--- kept, the next one is told: all that were may have left (L55). So it is where nobody stands
--- before all.
+-- leads reports whether a waiter is the first present one, or only a pause is before it. When the
+-- first one leaves a lock that is kept, the next one is notified: all waiters that were notified
+-- before may have left (L55).
 local function leads(queue, entries, marker, waiter)
   local fine, one = pcall(head, queue, entries, marker, nil, waiter)
-  return fine and (one == waiter or one == nobody)
+  return fine and (one == waiter or one == pause)
 end

@@ -1,6 +1,6 @@
--- counter: what stands before the scripts that move a fencing counter.
+-- counter: the library of the scripts that raise a fencing counter.
 
--- whole writes a number with all its digits: tostring keeps 14.
+-- whole formats a number with all its digits: tostring keeps 14.
 local function whole(x)
   return string.format('%.0f', x)
 end
@@ -8,11 +8,11 @@ end
 -- A counter lives for a week after its last change.
 local week = 604800000
 
--- above returns the next count after c, and at least the proposal: the clock of a client,
--- in parts of so many microseconds. If that raises the counter by more than a day and is
--- more than a day ahead of this master's clock, ours counts instead, so that no wrong
--- clock raises a counter for good. Numbers of Lua go on by one up to 2^53: a counter that
--- cannot rise grants nothing, or a token would be given twice (S53).
+-- above returns the next count after c, and at least the proposal, which is the time of a
+-- client in units of micros microseconds. A proposal that would raise the counter by more than a
+-- day, and is more than a day ahead of this master's clock, is replaced by the master's time: no
+-- wrong clock raises a counter forever. Lua counts exactly up to 2^53. A counter that cannot
+-- rise grants nothing, or two grants would have one token (S53).
 local function above(c, proposal, micros)
   local n, day = tonumber(proposal), 86400000000 / micros
   if n > c + day then
@@ -27,14 +27,14 @@ local function above(c, proposal, micros)
   return n
 end
 
--- count moves a fencing counter up, to at least the proposal, and returns it.
+-- count raises a fencing counter, to the proposal at least, and returns it.
 local function count(counter, proposal, micros)
   local c = above(tonumber(redis.call('get', counter) or 0) or 0, proposal, micros or 1)
   redis.call('set', counter, whole(c), 'PX', week)
   return c
 end
 
--- raise moves a fencing counter up to token, and reports whether it was below.
+-- raise raises a fencing counter to token, and reports whether it was below.
 local function raise(counter, token)
   if (tonumber(redis.call('get', counter) or 0) or 0) >= tonumber(token) then
     return false

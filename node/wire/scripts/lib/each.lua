@@ -1,2 +1,2 @@
--- each: what stands before a script that is called several times in one.
+-- each: the line before a script that one call runs several times.
 local function run(KEYS, ARGV)

@@ -1,6 +1,5 @@
--- failure: what stands before the scripts that make several calls in one.
--- It returns what pcall caught as the error that its call is answered by. Redis
--- before 7 puts the place before it.
+-- failure: the library of the scripts that make several calls in one. It returns what pcall
+-- caught as an error reply. Redis before version 7 begins it with the position in the script.
 local function failure(caught)
   if type(caught) == 'table' then
     return caught

@@ -1,10 +1,9 @@
 end
 
--- fold: several calls of one script as one call. What one of them meets does not
--- concern the others.
--- KEYS  the keys of each, one after the other   ARGV  their arguments, and how many
--- calls it is
--- the answer of each in turn
+-- fold: several calls of one script as one call. An error of one does not affect the others.
+-- KEYS  the keys of each call, one call after the other   ARGV  their arguments, and the
+-- number of calls
+-- the reply of each call in turn
 local n = tonumber(ARGV[#ARGV])
 local keys, args = #KEYS / n, (#ARGV - 1) / n
 local answers = {}

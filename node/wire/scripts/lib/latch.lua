@@ -1,8 +1,8 @@
--- The scripts of a latch begin with this.
--- KEYS[1] who has arrived, a set   KEYS[2] marker   KEYS[3] the memory that knew all of
--- them; another memory than the marker's may lack some   KEYS[4] how many they are, and
--- their digest: the sum of their hashes, in four parts of 40 bits
-local most = 10000 -- are counted one by one
+-- latch: the library of the scripts of a latch.
+-- KEYS[1] arrivals, a set   KEYS[2] marker   KEYS[3] the memory in which the set was complete;
+-- if it is not the marker's, arrivals may be missing   KEYS[4] the number of arrivals and their
+-- digest: the sum of their hashes, in four parts of 40 bits
+local most = 10000 -- arrivals that are hashed one by one
 
 local function memory()
   local marker, field = redis.pcall('get', KEYS[2]), {}
@@ -21,7 +21,7 @@ local function tell(channel, who)
   redis.pcall('publish', channel, (type(marker) == 'string' and marker or '') .. '\n' .. who)
 end
 
--- size returns how many have arrived. A user may lack the right to SCARD.
+-- size returns the number of arrivals. A user may lack the permission for SCARD.
 local function size()
   local n = redis.pcall('scard', KEYS[1])
   return type(n) == 'number' and n or #redis.call('smembers', KEYS[1])
@@ -33,9 +33,8 @@ local function add(sum, who)
   end
 end
 
--- digest returns the digest of the n who have arrived, and whether it is stored. It is
--- made anew where a client of an older version has added to the set, and is nil for too
--- many.
+-- digest returns the digest of the n arrivals, and whether it is stored. It is computed anew
+-- if a client of an older version has added to the set, and is nil for too many arrivals.
 local function digest(n)
   local of, a, b, c, d = string.match(redis.call('get', KEYS[4]) or '', '^(%d+) (%d+) (%d+) (%d+) (%d+)$')
   if tonumber(of) == n then

@@ -1,5 +1,5 @@
--- multi: what stands behind queue in the scripts of several locks that are taken
--- as one: all or none.
+-- multi: the library, after queue, of the scripts that take several locks as one: all or
+-- none.
 -- KEYS  the locks, then the queue of each, then the entries of each, then the
 -- marker
 local count_ = (#KEYS - 1) / 3
@@ -7,9 +7,9 @@ local marker = KEYS[#KEYS]
 local function queueOf(i) return KEYS[count_ + i] end
 local function entriesOf(i) return KEYS[2 * count_ + i] end
 
--- holders returns the value of each lock, false where there is none. mget passes
--- over what is no string, such as the lock of another library: that is somebody
--- else's.
+-- holders returns the value of each lock, or false for an absent one. A key that is not a
+-- string, such as the lock of another library, is held by another client, with the value '':
+-- mget passes over it.
 local function holders()
   local held, strings = redis.call('mget', unpack(KEYS, 1, count_)), 0
   for i = 1, count_ do
@@ -23,12 +23,12 @@ local function holders()
   return held
 end
 
--- isOurs reports whether a value is one of the waiter's.
+-- isOurs reports whether a value belongs to the waiter.
 local function isOurs(holder, waiter)
   return holder and waiterOf(holder) == waiter
 end
 
--- raiseAll moves all counters up to the token; true if one was below.
+-- raiseAll raises all counters to the token, and reports whether one was below.
 local function raiseAll(token)
   local raised = false
   for i = 1, count_ do

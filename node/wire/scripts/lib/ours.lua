@@ -1,9 +1,9 @@
--- kept is what stands before the value of a lock that stays although it was released: see
--- release.lua. No waiter has such a value, so that nothing of its former holder extends it.
+-- kept is the prefix in the value of a lock that stays although it was released: see
+-- release.lua. No waiter has such a value, so that no request of the former holder extends it.
 local kept = '!'
 
--- ours reports whether a lock is that value's: 1 it is, 0 there is none, or it was
--- released and is only kept, -1 it is somebody else's.
+-- ours returns 1 if a lock has that value, 0 if it is absent, or was released and is only
+-- kept, and -1 if another client has it.
 local function ours(key, value)
   local holder = redis.call('get', key)
   if holder == value then

@@ -1,21 +1,21 @@
--- permits: what stands behind queue in the scripts of a semaphore.
--- Its permits are slots, numbered from 0. Slots that are taken are a sorted set by
--- when they end on this master's clock, and a hash with the waiter of each; what
--- every waiter has is in a hash: its slots with commas, a space, and its value.
+-- permits: the library, after queue, of the scripts of a semaphore.
+-- Its permits are slots, numbered from 0. Taken slots are a sorted set, by their end on
+-- this master's clock, and a hash with the waiter of each. A second hash has the holding of
+-- each waiter: its slots, joined by commas, a space, and its value.
 -- KEYS[1] slots   KEYS[2] queue   KEYS[3] entries   KEYS[4] marker
--- KEYS[5] waiters of the slots   KEYS[6] what they have   KEYS[7] how many there are
+-- KEYS[5] waiters of the slots   KEYS[6] holdings   KEYS[7] number of permits
 local slots, queue, entries, marker, owners, held, limit
 
--- The number of permits may have the order of the Resize that set it behind it.
--- A fenced semaphore has a counter, as a fenced lock has.
+-- The number of permits may be followed by a space and the order of the Resize that set it.
+-- A fenced semaphore has a counter, like a fenced lock.
 
--- about says which semaphore the rest is about.
+-- about sets the keys of the semaphore that the functions below work on.
 local function about(keys)
   slots, queue, entries, marker, owners, held, limit = unpack(keys)
 end
 
--- parts goes along a list, a thousand at a time, with how many were before: Lua passes
--- on some thousands at most.
+-- parts iterates over a list in parts of a thousand, each with the number of elements before
+-- it: unpack takes some thousands at most.
 local function parts(list)
   local passed = -1000
   return function()
@@ -26,7 +26,7 @@ local function parts(list)
   end
 end
 
--- numbers returns the slots of a list with commas.
+-- numbers returns the slots of a list joined by commas.
 local function numbers(list)
   local all = {}
   for slot in string.gmatch(list, '%d+') do
@@ -35,8 +35,8 @@ local function numbers(list)
   return all
 end
 
--- size returns how many permits there are, and by which Resize: nil, 0 if nobody
--- has said so.
+-- size returns the number of permits, or nil if none is stored, and the order of the Resize
+-- that set it, or 0.
 local function size()
   local k, order = string.match(redis.call('get', limit) or '', '^(%d+) ?(%d*)$')
   return tonumber(k), tonumber(order) or 0
@@ -46,9 +46,9 @@ local function setSize(k, order)
   redis.call('set', limit, whole(k) .. (order > 0 and ' ' .. whole(order) or ''), 'PX', week)
 end
 
--- resize changes how many permits there are, unless a later Resize has. Of two of
--- the same order the one to more permits is the later. All masters come to the
--- same by that, in whichever order they are told.
+-- resize sets the number of permits, unless a later Resize has. Of two with the same order,
+-- the one to more permits is the later, so all masters reach the same number, in whichever
+-- order the two arrive.
 local function resize(k, order)
   local stored, last = size()
   if stored and (last > order or last == order and stored > k) then
@@ -58,18 +58,18 @@ local function resize(k, order)
   return true
 end
 
--- counterKey is that of a fenced semaphore.
+-- counterKey returns the key of a fenced semaphore's counter.
 local function counterKey()
   local b = base(marker)
   return b .. 'token:' .. string.sub(queue, #b + #'permitqueue:' + 1)
 end
 
--- counted moves the counter up to at least the proposal; 0 if it is '-'.
+-- counted raises the counter to the proposal at least, and returns it; 0 if the proposal is '-'.
 local function counted(proposal)
   return proposal ~= '-' and count(counterKey(), proposal, 16) or 0
 end
 
--- what returns what a waiter has: its slots, and its value.
+-- what returns the holding of a waiter: its slots, and its value.
 local function what(waiter)
   return string.match(redis.call('hget', held, waiter) or '', '^(%S*) (.*)$')
 end
@@ -108,7 +108,7 @@ local function drop(waiter)
   dropAll({waiter})
 end
 
--- sweep frees slots whose time is over, and the others of their waiters.
+-- sweep frees expired slots, and all other slots of their waiters.
 local function sweep(moment)
   for some in parts(redis.call('zrangebyscore', slots, '-inf', whole(moment))) do
     local known, waiters = {}, {}
@@ -123,7 +123,7 @@ local function sweep(moment)
   end
 end
 
--- taken reports whether anybody but this waiter has one of these slots.
+-- taken reports whether another waiter has one of these slots.
 local function taken(list, waiter)
   for some in parts(numbers(list)) do
     for _, owner in ipairs(redis.call('hmget', owners, unpack(some))) do
@@ -135,7 +135,7 @@ local function taken(list, waiter)
   return false
 end
 
--- take gives slots to a waiter, for ttl ms at least: see lengthen.
+-- take grants slots to a waiter, for ttl ms at least: see lengthen.
 local function take(waiter, value, list, ttl, moment)
   local till = whole(moment + ttl)
   for some in parts(numbers(list)) do
@@ -151,8 +151,8 @@ local function take(waiter, value, list, ttl, moment)
   together(ttl, slots, owners, held)
 end
 
--- available returns the slots below k that nobody has, in their order from start,
--- and no more than some; and all that are taken.
+-- available returns at most some free slots below k, in their order from start, and all
+-- taken slots.
 local function available(k, start, some)
   local found = {}
   local taken = {}
@@ -171,10 +171,10 @@ local function available(k, start, some)
   return found, all
 end
 
--- walk goes along the queue for as long as there are slots for those who wait, and
--- returns how many are left behind them. visit may say that one has gone; it ends
--- the walk by 'stop'. There are slots for at most as many waiters as there are slots,
--- but any number may have gone before them.
+-- walk visits the queued waiters in their order while slots are left for the next one, and
+-- returns how many slots are left after them. visit returns 'gone' to remove a departed waiter,
+-- and 'stop' to end the walk. A walk passes no more waiters than there are slots, but removes
+-- any number.
 local function walk(k, moment, asker, visit)
   local free, passed, gone = k - redis.call('zcard', slots), 0, false
   repeat
@@ -203,8 +203,8 @@ local function walk(k, moment, asker, visit)
   return free
 end
 
--- serve tells those who wait whose turn it is, as far as slots are free, and 64 of them
--- at most: those who take slots have the next ones told (L47).
+-- serve notifies the waiters whose turn it is, as far as slots are free, and 64 of them
+-- at most: each waiter that takes slots has the next ones notified (L47).
 local function serve(k, moment, asker)
   if redis.pcall('exists', queue) == 1 then
     local told = 0
@@ -220,7 +220,7 @@ local function serve(k, moment, asker)
   end
 end
 
--- callAll tells all who wait, of whatever number of permits they know.
+-- callAll notifies all waiters, whatever number of permits they know.
 local function callAll(moment)
   for _, waiter in ipairs(redis.pcall('zrange', queue, 0, -1)) do
     local entry = redis.pcall('hget', entries, waiter)
@@ -231,9 +231,9 @@ local function callAll(moment)
   end
 end
 
--- isNext reports whether there are slots for a waiter beside those for everybody
--- before it. serve tells just those who are next: who is told and then refused
--- would ask without end. It also returns how many slots are for those before it.
+-- isNext reports whether enough slots are free for a waiter and for all waiters before it, and
+-- returns how many of them are for the waiters before it. serve notifies exactly the waiters
+-- that are next: a waiter that is notified and then refused would ask without end.
 local function isNext(waiter, k, moment)
   local reached = false
   local free = k - redis.call('zcard', slots)
@@ -244,8 +244,8 @@ local function isNext(waiter, k, moment)
   return reached, free - left
 end
 
--- refuse answers who does not get what it wants: in how many ms n slots will be
--- free if nobody goes on, and which are now.
+-- refuse returns the reply to a refused waiter: in how many ms n slots will be free without
+-- renewals, and which slots are free now.
 local function refuse(n, free, moment)
   local rest = -2
   if n > #free then

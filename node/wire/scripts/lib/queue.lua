@@ -1,20 +1,21 @@
--- queue: what stands before the scripts that wait or hand on.
--- Those who wait for a lock are queued at every master: a sorted set of waiters
--- by ticket, and a hash with the entry of each: its deadline on this master's
--- clock in ms, how it is served, and the value of its last ask. A value is
--- WAITER:N, and metadata behind a space; WAITER is CLIENT/NONCE/NUMBER. How it is served:
---   -        the lock is given to it
---   NUMBER   so, with a fencing counter of at least that
---   w..., r  it is told when it is its turn, and asks: exclusive, or shared
--- While the lock is left to those who do not queue, nobody stands before all others: see
--- yield.lua.
+-- queue: the library of the scripts that queue a waiter or hand a lock on.
+-- Every master has the queue of a lock: a sorted set of waiters by ticket, and a hash
+-- with an entry for each: its deadline on this master's clock in ms, how it is served, and
+-- the value of its last ask. A value is WAITER:N, then a space and metadata, if there is
+-- any; WAITER is CLIENT/NONCE/NUMBER. How a waiter is served:
+--   -        the script grants it the lock
+--   NUMBER   the same, with a fencing counter of at least NUMBER
+--   w..., r  the script notifies it of its turn, and it asks: exclusive, or shared
+-- A pause, in which the lock is left to clients that do not queue, is the first entry of
+-- the queue: see yield.lua.
 
--- nobody is a waiter without a client. Behind its w stands for how many ms it came. A client of
--- the version before takes it for one that has departed, and so ends the pause.
-local nobody = '/'
+-- pause is the waiter of a pause. It has no client. Its entry is served by w and the length of
+-- the pause in ms. A client of the previous version takes it for a departed waiter, and so ends
+-- the pause.
+local pause = '/'
 
--- waiterOf returns what the values of all asks of one waiter begin with. A value that is
--- not certainly of this library stands for itself: others store HOST:PID (S52).
+-- waiterOf returns the waiter of a value, which is the common beginning of all its values. A
+-- value that may be from another library is returned whole: some store HOST:PID (S52).
 local function waiterOf(value)
   local waiter, nonce = string.match(value, '^([^ /]*/([a-z2-7]*)/W?0?[PC]?[0-9a-z]+):%d')
   return nonce and #nonce == 16 and waiter or value
@@ -24,8 +25,8 @@ local function askOf(value)
   return tonumber(string.match(value, '^[^ ]*:(%d+)'))
 end
 
--- queues tells whether the holder of a lock takes its turn among those who wait: 0 it does,
--- 1 no: it is of another library, and sends no message when it releases, 2 no: it polls or only
+-- queues returns whether the holder of a lock queues when it wants the lock again: 0 it does;
+-- 1 no, it uses another library, which publishes nothing on release; 2 no, it polls or only
 -- tries.
 local function queues(holder)
   if not holder or string.find(holder, '^[^ /]*/[a-z2-7]*/C?[0-9a-z]*:%d') then
@@ -34,10 +35,10 @@ local function queues(holder)
   return string.find(holder, '^[^ /]*/[a-z2-7]*/0?P[0-9a-z]*:%d') and 2 or 1
 end
 
--- leave takes a waiter out of a queue. It fails where the master takes no writes now,
--- so that it is asked again later (L28). A user who may not stays queued; but where the
--- waiter has gone that fails, too: who goes on with the next one would meet it for ever
--- (L27).
+-- leave removes a waiter from a queue. It fails while the master accepts no writes, so that
+-- the client retries later (L28). Without the permission to write, the waiter stays queued. If
+-- the waiter has departed, that is an error, too: the caller goes on with the next waiter, and
+-- would meet this one again without end (L27).
 local function leave(queue, entries, waiter, gone)
   local left = redis.pcall('zrem', queue, waiter)
   if type(left) == 'table' and (gone or string.find(left.err, 'MISCONF')
@@ -47,14 +48,14 @@ local function leave(queue, entries, waiter, gone)
   redis.pcall('hdel', entries, waiter)
 end
 
--- now is asked for when somebody waits, and not before: Redis before 5 refuses
--- to write after it.
+-- now returns this master's time in ms. Scripts call it only for a waiter: Redis before
+-- version 5 refuses writes after TIME.
 local function now()
   local t = redis.call('time')
   return t[1] * 1000 + math.floor(t[2] / 1000)
 end
 
--- base is what the names of all keys beside the locks begin with.
+-- base returns the prefix of all keys that are not locks.
 local function base(marker)
   return string.sub(marker, 1, -7)
 end
@@ -65,11 +66,10 @@ local function counterOf(queue, marker)
   return b .. 'token:' .. string.sub(queue, #b + #'queue:' + 1)
 end
 
--- shown returns this master's marker, as far as it proves anything. A server that was a
--- replica since the marker was written has another server's keys, which may contain the
--- marker that it had before (S50): then it shows none. The marker names the replication ID
--- that the server got at its last promotion. pcall: where INFO is refused, heartbeats see
--- no more either.
+-- shown returns this master's marker, or '' if the marker proves nothing. A server that was a
+-- replica after the marker was written has another server's keys, and these may contain the
+-- server's own earlier marker (S50). A valid marker names the replication ID from the last
+-- promotion. pcall: without the INFO permission, heartbeats cannot see a promotion either.
 local function shown(marker)
   local mark = redis.pcall('get', marker)
   if type(mark) ~= 'string' then
@@ -86,41 +86,42 @@ local function shown(marker)
   return mark
 end
 
--- channelOf names the channel of a waiter's client, which is its name up to the last
--- slash.
+-- channelOf returns the channel of a waiter's client. The client's name is the waiter's up to
+-- the last slash.
 local function channelOf(marker, waiter)
   return base(marker) .. 'wait:' .. string.match(waiter, '^(.*)/')
 end
 
--- present reports whether the client of a waiter listens. The client of a waiter that has
--- died does not, and need not be waited for, also where it could not be served yet (L40).
--- A user who may not ask takes every waiter for present.
+-- present reports whether the client of a waiter is subscribed. A dead client is not, and its
+-- waiters are removed, even before their turn (L40). Without the PUBSUB permission, every
+-- waiter counts as present.
 local function present(marker, waiter)
   return redis.pcall('pubsub', 'numsub', channelOf(marker, waiter))[2] ~= 0
 end
 
--- tell publishes to a waiter, on the channel of its client: LENGTH LOCK VALUE, without the
--- second space; what stands behind the length says what of: see ParseNotice. Before it stand this master's
--- marker and clock: a master that lost its memory is not believed, and neither is
--- one whose clock was set forward. Whoever has gone has no subscription, and nobody is told: false. pcall: a user who may not
--- publish can still hand the lock on, and the waiter finds it at its next ask.
+-- tell notifies a waiter, on the channel of its client: MARKER, a tab, this master's time, a
+-- newline, the LENGTH of the lock's name, the kind of notice, a space, the name and the value;
+-- see ParseNotice. By the marker and the time the client recognizes a master that lost its
+-- memory, or whose clock was set forward. tell returns false if the client is not subscribed.
+-- pcall: without the PUBLISH permission the lock is still handed on, and the waiter finds it
+-- with its next ask.
 local function tell(lock, marker, waiter, value, what)
   local t = redis.call('time')
   local mark = shown(marker) .. '\t' .. t[1] .. ' ' .. t[2]
   return redis.pcall('publish', channelOf(marker, waiter), mark .. '\n' .. #lock .. what .. ' ' .. lock .. value) ~= 0
 end
 
--- want tells the client of a cached lock that another one waits for it.
+-- want notifies the holder of a cached lock that another client waits for the lock.
 local function want(lock, marker, holder)
   if holder and string.find(holder, '^[^ /]*/[a-z2-7]*/C[0-9a-z]*:%d') then
     tell(lock, marker, waiterOf(holder), holder, ':c')
   end
 end
 
--- first returns the waiter with the lowest ticket that is still registered, behind so
--- many: its name, for how long, how it is served, and its value. Nobody stays for longer than it
--- came for: the clock was set back since, and there is no client by whose departure it would end
--- (L68).
+-- first returns the registered waiter with the lowest ticket, after the given number of others:
+-- its name, for how many ms it stays registered, how it is served, and its value. It removes
+-- expired waiters. A pause with more time left than its length has expired, too: the clock was
+-- set back (L68).
 local function first(queue, entries, moment, behind)
   while true do
     local waiter = redis.pcall('zrange', queue, behind or 0, behind or 0)[1]
@@ -130,45 +131,45 @@ local function first(queue, entries, moment, behind)
     local entry = redis.pcall('hget', entries, waiter)
     local deadline, how, value = string.match(type(entry) == 'string' and entry or '', '^(%d+) (%S+) (.*)$')
     local rest = deadline and deadline - (moment or now()) or 0
-    if rest > 0 and (waiter ~= nobody or rest <= (tonumber(string.sub(how, 2)) or 0)) then
+    if rest > 0 and (waiter ~= pause or rest <= (tonumber(string.sub(how, 2)) or 0)) then
       return waiter, rest, how, value
     end
     leave(queue, entries, waiter, true)
   end
 end
 
--- head is first for those whose client is present; asker, which is about to be answered,
--- may not listen yet.
+-- head returns the first waiter whose client is present, and removes absent ones. The asker
+-- counts as present: its client may not be subscribed yet.
 local function head(queue, entries, marker, moment, asker)
   while true do
     local waiter = first(queue, entries, moment)
-    if not waiter or waiter == asker or waiter == nobody or present(marker, waiter) then
+    if not waiter or waiter == asker or waiter == pause or present(marker, waiter) then
       return waiter
     end
     leave(queue, entries, waiter, true)
   end
 end
 
--- left returns for how many ms a lock is held, or left to those who do not queue.
+-- left returns for how many more ms a lock is held, or a pause lasts.
 local function left(lock, queue, entries)
   local ms = redis.call('pttl', lock)
   if ms == -2 then
     local waiter, rest = first(queue, entries)
-    ms = waiter == nobody and rest or ms
+    ms = waiter == pause and rest or ms
   end
   return ms
 end
 
--- call has the first waiters that are still there ask, and so learn when a lock ends: one of each
--- of so many clients, and so many of the first. It returns how many clients these are. All but one
--- may leave before: whoever asks then has the lock handed to the first that is there (L55). Behind
--- 512 nobody is looked for.
+-- call notifies the first present waiters to ask, and so to learn when the lock ends: one waiter
+-- of each of many clients, and the first many waiters. It returns the number of these clients.
+-- One of them is enough: its ask hands the lock to the first waiter present (L55). call looks at
+-- no more than 512 waiters.
 local function call(lock, queue, entries, marker, many)
   local moment, told, clients, behind = now(), {}, 0, 0
   repeat
     local next, _, _, value = first(queue, entries, moment, behind)
     local client = next and channelOf(marker, next)
-    if next == nobody or next and told[client] and behind >= many then
+    if next == pause or next and told[client] and behind >= many then
       behind = behind + 1
     elseif next and tell(lock, marker, next, value, ':t') then
       clients = clients + (told[client] and 0 or 1)
@@ -181,20 +182,19 @@ local function call(lock, queue, entries, marker, many)
   return clients
 end
 
--- give hands a lock that is free to the waiter with the lowest ticket that is
--- still there, or tells it that it is its turn. The waiter stays queued: what it
--- was given may be too little, and then it asks again. asker need not be told,
--- it is about to be answered: whether it was given the lock, and its counter.
--- Readers are told together: nobody else would tell those behind the first (L29). Where the
--- lock is left to those who do not queue, the first is told to ask how long, since all that were
--- told before may have left.
+-- give hands a free lock to the present waiter with the lowest ticket, or notifies the waiter
+-- of its turn. The waiter stays queued: the grants may not be a majority, and then it asks
+-- again. The asker is not notified, since the reply tells it: give returns whether it got the
+-- lock, and the counter. Readers are notified together: no later event would notify the second
+-- (L29). In a pause, the first waiter is notified to ask how long the pause lasts: the
+-- waiters that knew may have left.
 local function give(lock, queue, entries, marker, asker, moment)
   local readers, there = 0, false
   while true do
     local waiter, rest, how, value = first(queue, entries, moment, readers)
-    if waiter == nobody then
+    if waiter == pause then
       if not asker and call(lock, queue, entries, marker, 1) == 0 then
-        leave(queue, entries, nobody, true)
+        leave(queue, entries, pause, true)
       end
       return false
     end
@@ -208,7 +208,7 @@ local function give(lock, queue, entries, marker, asker, moment)
       end
     else
       local counter = how ~= '-' and count(counterOf(queue, marker), how)
-      redis.call('set', lock, value, 'PX', whole(rest)) -- where that is refused nobody is told (S46)
+      redis.call('set', lock, value, 'PX', whole(rest)) -- if refused, no waiter is notified (S46)
       if waiter == asker or tell(lock, marker, waiter, value, counter and ':' .. whole(counter) or '') then
         return waiter == asker, counter
       end
@@ -222,9 +222,10 @@ local function give(lock, queue, entries, marker, asker, moment)
   end
 end
 
--- together has a sorted set live for another ttl ms at least, and what is stored of its members
--- beside it. One of them may be new, after a loss (L36). If the set is new, nothing else there is
--- of a member: it may be from before the clock was set back, and last for longer (L65).
+-- together extends a sorted set, and the keys that describe its members, to ttl ms at least. One
+-- of the keys may be new, after a loss (L36). If the set is new, the other keys describe no
+-- member: one may be from before the clock was set back, and its end is set, even if it is
+-- later (L65).
 local function together(ttl, set, ...)
   local left = redis.call('pttl', set)
   if left < tonumber(ttl) then
@@ -237,8 +238,8 @@ local function together(ttl, set, ...)
   end
 end
 
--- register queues a waiter for stay ms, or refreshes its entry. It returns an
--- error for a user who may not.
+-- register queues a waiter for stay ms, or refreshes its entry. It returns the error of a user
+-- without the permission.
 local function register(queue, entries, waiter, ticket, stay, how, value, moment)
   local queued = redis.pcall('zadd', queue, ticket, waiter)
   if type(queued) == 'table' and queued.err then
@@ -255,7 +256,7 @@ local function overtaken(entries, waiter, n)
   return known and askOf(known) > n
 end
 
--- before reports whether a waiter of that ticket goes before another one.
+-- before reports whether a waiter with that ticket precedes another one.
 local function before(ticket, waiter, otherTicket, other)
   local a, b = tonumber(ticket), tonumber(otherTicket)
   return a < b or a == b and waiter < other

@@ -1,13 +1,12 @@
--- rw: what stands behind queue in the scripts of a read-write lock.
--- The writer is the lock, a string. Readers are a sorted set of waiters by when
--- they end on this master's clock, and a hash with their values. Writers who wait
--- are also in a sorted set by ticket, which is their intent: readers who come
--- later wait behind them.
+-- rw: the library, after queue, of the scripts of a read-write lock.
+-- The writer is the lock, a string. Readers are a sorted set of waiters, by their end on
+-- this master's clock, and a hash with their values. Waiting writers are also in a sorted
+-- set by ticket, their intent: later readers wait behind them.
 -- KEYS[1] lock   KEYS[2] queue   KEYS[3] entries   KEYS[4] marker
 -- KEYS[5] readers   KEYS[6] their values   KEYS[7] intent
 local lock, queue, entries, marker, readers, reading, intent
 
--- about says which lock the rest is about.
+-- about sets the keys of the lock that the functions below work on.
 local function about(keys)
   lock, queue, entries, marker, readers, reading, intent = unpack(keys)
 end
@@ -17,14 +16,14 @@ local function stopReading(waiter)
   redis.call('hdel', reading, waiter)
 end
 
--- sweep forgets readers whose time is over.
+-- sweep removes expired readers.
 local function sweep(moment)
   for _, waiter in ipairs(redis.call('zrangebyscore', readers, '-inf', whole(moment))) do
     stopReading(waiter)
   end
 end
 
--- read adds a reader, or lets one go on. Its end never comes earlier: see lengthen.
+-- read adds or extends a reader. Its end never becomes earlier: see lengthen.
 local function read(waiter, value, ttl, moment)
   local till = math.max(moment + ttl, tonumber(redis.call('zscore', readers, waiter) or 0))
   redis.call('zadd', readers, whole(till), waiter)
@@ -32,7 +31,7 @@ local function read(waiter, value, ttl, moment)
   together(whole(till - moment), readers, reading)
 end
 
--- unqueue takes a waiter out of the queue; gone: see leave.
+-- unqueue removes a waiter from the queue; gone: see leave.
 local function unqueue(waiter, gone)
   leave(queue, entries, waiter, gone)
   redis[gone and 'call' or 'pcall']('zrem', intent, waiter)
@@ -45,8 +44,8 @@ local function living(waiter, moment)
   return deadline and tonumber(deadline) > moment, how, value
 end
 
--- firstWriter returns the writer with the lowest ticket that waits and is present; asker,
--- which is about to be answered, may not listen yet.
+-- firstWriter returns the present waiting writer with the lowest ticket. The asker counts as
+-- present: its client may not be subscribed yet.
 local function firstWriter(moment, asker)
   while true do
     local found = redis.pcall('zrange', intent, 0, 0, 'WITHSCORES')
@@ -60,9 +59,9 @@ local function firstWriter(moment, asker)
   end
 end
 
--- serve tells those whose turn it is: the writer if it is first and nobody reads,
--- and otherwise the readers before it. A writer who has gone ends its turn, not ours:
--- nobody else would tell those behind it.
+-- serve notifies the waiters whose turn it is: the writer if it is first and there are no
+-- readers, and otherwise the readers before the writer. It goes on after a departed writer: no
+-- later event would notify the waiters behind it.
 local function serve(moment, asker)
   if redis.pcall('exists', queue) == 0 or redis.call('exists', lock) == 1 then
     return
@@ -89,8 +88,8 @@ local function serve(moment, asker)
   until not writer
 end
 
--- standing is the answer to who is refused: for how long the lock is held, if
--- that is known, and 0.
+-- standing returns the reply to a refused waiter: for how many ms the lock is held, if that
+-- is known, and 0.
 local function standing(moment)
   local rest = redis.call('pttl', lock)
   local last = redis.call('zrange', readers, -1, -1, 'WITHSCORES')[2]
