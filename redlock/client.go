@@ -332,7 +332,9 @@ func (c *Client) usage() seam.Usage {
 	leases := c.leases()
 	for _, l := range leases {
 		l.mu.Lock()
-		u.Scopes += len(l.scopes)
+		for s := l.scopes; s != nil; s = s.next {
+			u.Scopes++
+		}
 		l.mu.Unlock()
 	}
 	u.Leases = len(leases)

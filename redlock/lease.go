@@ -35,7 +35,7 @@ type Lease struct {
 	holds    int32                   // one, and one more for each nested Lock, until they are unlocked; see Reentrant
 	ctx      context.Context         // the caller's, until Context is called
 	cancel   context.CancelCauseFunc // nil until then
-	scopes   map[*scope]struct{}     // of functions that Do runs
+	scopes   *scope                  // of the functions that Do runs
 	timer    drift.Timer
 	requests atomic.Pointer[requests] // nil until Requested is called
 	of       *Lease                   // that the masters store, if this is a section of it; see tenure
@@ -307,7 +307,7 @@ func (l *Lease) endNow(cause error) {
 	if cancel != nil {
 		cancel(cause)
 	}
-	for s := range scopes {
+	for s := scopes; s != nil; s = s.next {
 		s.cancel(cause)
 	}
 	l.endRequests()

@@ -61,6 +61,7 @@ type scope struct {
 	lease  *Lease
 	ctx    context.Context
 	cancel context.CancelCauseFunc
+	next   *scope // of the same lease
 }
 
 // scope begins one. It ends by leave.
@@ -70,10 +71,7 @@ func (l *Lease) scope(ctx context.Context) *scope {
 	l.mu.Lock()
 	cause := l.cause
 	if cause == nil {
-		if l.scopes == nil {
-			l.scopes = make(map[*scope]struct{})
-		}
-		l.scopes[s] = struct{}{}
+		s.next, l.scopes = l.scopes, s
 	}
 	l.mu.Unlock()
 	if cause != nil {
@@ -86,7 +84,12 @@ func (l *Lease) scope(ctx context.Context) *scope {
 func (s *scope) leave() {
 	l := s.lease
 	l.mu.Lock()
-	delete(l.scopes, s)
+	for at := &l.scopes; *at != nil; at = &(*at).next {
+		if *at == s {
+			*at = s.next
+			break
+		}
+	}
 	l.mu.Unlock()
 	s.cancel(nil)
 }
