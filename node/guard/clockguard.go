@@ -254,11 +254,14 @@ func (g *Group) estimate(s *standing, t *timepiece, now time.Duration) (w estima
 // keys have ended early, as after a loss of its memory, and a later client cannot see that when
 // the clock has come back (S72). If another client has marked it since, we do not: that would
 // begin the quarantine anew for all clients (L58). The wrong clock may also be our own. So the
-// clocks of other masters, looked at since, must agree with ours.
+// clocks of other masters must agree with ours from before the step until now.
 func (g *Guard) mustTell(now time.Duration) bool {
 	found := g.time.out - g.time.longest
-	return g.tell && now < found+g.hold() && g.group.AtLeast() <= 1+g.config.DriftFactor &&
-		g.group.agreeSince(g.standing, found, now) && !g.written(found, now)
+	if !g.tell || now >= found+g.hold() || g.group.AtLeast() > 1+g.config.DriftFactor || !g.group.agree(g.standing, found, now) {
+		return false
+	}
+	g.tell = !g.written(found, now) // once and for all: later the bounds are too wide to show it (L93)
+	return g.tell
 }
 
 // written reports whether it was written that the master's clock is where we find it, and ahead of
@@ -271,9 +274,10 @@ func (g *Guard) written(found, now time.Duration) bool {
 	return w.offsets > 0 && w.low > t.was+t.drift(now-found) && t.against(now, w.low, w.high) <= 0
 }
 
-// agreeSince reports whether the clocks of as many other masters as make a quorum with the
-// given one were looked at after the instant found, and are right.
-func (g *Group) agreeSince(s *standing, found, now time.Duration) bool {
+// agree reports whether the clocks of as many other masters as make a quorum with the given one were
+// looked at after its step was found, are right, and were not found to be set, too, since it may have been:
+// then our own clock stood still (L93).
+func (g *Group) agree(s *standing, found, now time.Duration) bool {
 	if g == nil {
 		return false
 	}
@@ -281,7 +285,7 @@ func (g *Group) agreeSince(s *standing, found, now time.Duration) bool {
 	defer g.mu.Unlock()
 	right := 1
 	for _, m := range g.members {
-		if m != s && m.clock.seen > found && m.clock.fit(now) {
+		if m != s && m.clock.seen > found && m.clock.fit(now) && m.clock.out-m.clock.longest <= s.clock.from {
 			right++
 		}
 	}

@@ -36,6 +36,7 @@ type bounds struct {
 	stood   time.Duration // and at least so far if it was not set back while we did not look (L72)
 	out     time.Duration // until then the master does not vote, since the clock was set forward
 	was     time.Duration // before that it was at most so far ahead, counted to when that was found
+	from    time.Duration // the reading before that: it was set since then
 	doubt   time.Duration // until then the master does not vote, since the clock was set back
 	back    time.Duration // how far it was set back then
 	placed  time.Time     // since when it has been where it is, by itself and as far as we have seen (S74)
@@ -107,7 +108,7 @@ func (b *bounds) read(r reading) (forward time.Duration) {
 	}
 	if forward > 0 {
 		b.out, b.placed = r.came+b.longest, r.node
-		b.was = r.atLeast() - forward
+		b.was, b.from = r.atLeast()-forward, b.at
 	}
 	at := max(b.at, r.came)
 	within := b.drift(at - r.sent)

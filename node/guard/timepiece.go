@@ -88,7 +88,7 @@ func (t *timepiece) against(now, low, high time.Duration) (moved time.Duration) 
 func (t *timepiece) recall(now, low, high time.Duration) (moved time.Duration) {
 	switch moved = t.against(now, low, high); {
 	case moved > 0:
-		t.state, t.out, t.was = familiar, now+t.longest, high
+		t.state, t.out, t.was, t.from = familiar, now+t.longest, high, now
 	case moved < 0:
 		t.state, t.doubt, t.back = familiar, now+t.unsettled, -moved
 	default:

@@ -813,7 +813,7 @@ func TestL71_a_late_answer_to_who_was_away_has_nobody_wait(t *testing.T) {
 		away[1].edit = nil
 		f.pass(10 * ms)
 		f[1].offset += again
-		f.watched(away, 2*time.Second)
+		f.watched(away, hold)
 		if !strings.Contains(away[1].reason, "ahead of ours") {
 			t.Fatalf("the late answer left nothing open: %s", away[1].reason)
 		}
@@ -854,6 +854,34 @@ func TestL71_who_stood_still_does_not_tell_later(t *testing.T) {
 		}
 		if f[1].marker != before {
 			t.Errorf("alone %v: marked anew: %v, was %v", alone, f[1].marker, before)
+		}
+	}
+}
+
+// L93: a client was cut off from a master when it stood still for a moment, and it may look at that master
+// again long after it believes the others again.
+func TestL93_who_stood_still_for_a_moment_does_not_tell_of_the_master_it_could_not_look_at(t *testing.T) {
+	for _, later := range []time.Duration{time.Second, hold / 2, hold + 3*time.Second} {
+		f := apart(t, 3)
+		own := *f[0].clock
+		stood := f.clientBy(&own, careful, f.group(""))
+		watched := func(d time.Duration, masters ...int) {
+			for ; d > 0; d -= time.Second {
+				own.mono += time.Second
+				own.wall = own.wall.Add(time.Second)
+				f.pass(time.Second)
+				for _, i := range masters {
+					stood[i].look()
+				}
+			}
+		}
+		watched(hold+3*time.Second, 0, 1, 2)
+		before := f[1].marker
+		f.pass(hold / 60) // and own stands still
+		watched(later, 0, 2)
+		watched(hold+3*time.Second, 0, 1, 2)
+		if f[1].marker != before {
+			t.Errorf("%v later: marked anew: %v, was %v", later, f[1].marker, before)
 		}
 	}
 }
