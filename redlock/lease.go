@@ -279,6 +279,13 @@ func (l *Lease) whyAt(now drift.Instant) error {
 	return l.why(now)
 }
 
+// ended reports whether the lease was ended, for good.
+func (l *Lease) ended() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.cause != nil
+}
+
 // end ends the lease for the given reason, once: its owner sees that immediately. The
 // caller then releases it at the nodes and takes it off the client's list.
 func (l *Lease) end(cause error) bool {

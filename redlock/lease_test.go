@@ -260,6 +260,50 @@ func TestL15_a_repair_under_way_does_not_outlive_Unlock(t *testing.T) {
 	ms.mustBeFree("orders")
 }
 
+// L94: the wall clock is ahead for a few looks at it, while the key is put back. A lease that is valid then
+// keeps its key.
+func TestL94_a_clock_that_is_ahead_for_a_moment_takes_no_repaired_key_away(t *testing.T) {
+	for looks := range 4 {
+		ms := fiveMasters(t)
+		wall := &moved{Clock: ms.clk}
+		c, links := ms.client(redlock.WithClock(wall))
+		lease := mustLock(t, c.Mutex("orders"))
+		ms.forget(4, "orders")
+		repaired := false
+		links[4].before = func(cmd *wire.Command) {
+			if cmd.Op == wire.OpRepair && !repaired {
+				repaired, wall.looks = true, looks
+			}
+		}
+
+		ms.pass(second / 5) // the first renewal, and the repair after it
+		wall.looks = 0
+
+		if !repaired {
+			t.Fatal("nothing was repaired")
+		}
+		if held := ms.holders("orders")[4] == lease.Value(); held != lease.Valid() {
+			t.Errorf("ahead for %d looks: the lease says %v, E has its key: %v", looks, lease.Err(), held)
+		}
+	}
+}
+
+// moved is a clock whose wall time is an hour ahead for the next looks.
+type moved struct {
+	clock.Clock
+	looks int
+}
+
+func (c *moved) Now() time.Time {
+	if c.looks == 0 {
+		return c.Clock.Now()
+	}
+	c.looks--
+	return c.Clock.Now().Add(time.Hour)
+}
+
+func (c *moved) Monotonic() time.Duration { return time.Duration(c.Clock.Now().UnixNano()) }
+
 func TestUnlock_of_a_lost_lease_says_so_and_deletes_the_rest(t *testing.T) {
 	ms := fiveMasters(t)
 	c, _ := ms.client()
