@@ -226,11 +226,16 @@ func (m *Master) settle(k call, r wire.Reply) {
 	if k.cmd.Op.Votes() {
 		m.voted(k.cmd.Op, r)
 	}
-	if r.Err != nil {
+	if r.Err != nil || stores(k.cmd.Op) {
 		m.mu.Lock()
-		m.pending.Failed(k.pending(), r.Err.Err)
+		if r.Err != nil {
+			m.pending.Failed(k.pending(), r.Err.Err)
+		} else {
+			m.pending.Ran(k.cmd)
+		}
 		m.mu.Unlock()
-	} else if k.cmd.Op.Votes() && (k.doubted || m.trust.doubt.any()) {
+	}
+	if r.Err == nil && k.cmd.Op.Votes() && (k.doubted || m.trust.doubt.any()) {
 		r = m.weigh(k, r)
 	}
 	if k.done != nil {

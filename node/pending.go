@@ -51,7 +51,9 @@ func (d *PendingReleases) Commands() []*wire.Command {
 // that still has to reach the master. If our user must run neither the release nor the acquire,
 // there is nothing to release.
 func (d *PendingReleases) Failed(what PendingRelease, err error) {
-	if said := answered(err); said != nil && said.Denied() && d.noteDenied(what.Cmd) {
+	if said := answered(err); said == nil || !said.Denied() {
+		d.Ran(what.Cmd) // or may have been
+	} else if d.noteDenied(what.Cmd) {
 		return
 	}
 	if !owed(what.Cmd, err) {
@@ -175,6 +177,18 @@ func (d *PendingReleases) noteDenied(cmd *wire.Command) (released bool) {
 	}
 	return cmd.Op == wire.OpRelease && d.denied.take(g)
 }
+
+// Ran notes that a command was run. A repair, or an ask that was sent again, stores what our user must not
+// acquire before, so that its release is owed again.
+func (d *PendingReleases) Ran(cmd *wire.Command) {
+	if g, ok := grantOf(cmd); ok && len(d.denied) > 0 && stores(cmd.Op) {
+		g.waiter = cmd.Args[0]
+		d.denied.take(g)
+	}
+}
+
+// stores reports whether such a command stores something for a value that an earlier command had.
+func stores(op wire.Op) bool { return op == wire.OpRepair || op == wire.OpAsk }
 
 // Releases reports whether a reply to a release tells what has become of the key. After
 // any other, the release is still owed: what answers so may not be the master (L5).

@@ -190,6 +190,31 @@ func TestReal_L39_Close_does_not_wait_for_masters_that_ran_nothing(t *testing.T)
 	}
 }
 
+// A master refuses the acquire, since our user must not, and is repaired when he may. Then it refuses the
+// release: what the repair has stored must go.
+func TestReal_L39_what_a_repair_has_stored_is_owed_though_the_acquire_was_denied(t *testing.T) {
+	t.Parallel()
+	for what, opts := range map[string][]redlock.MutexOption{"mutex": nil, "fenced": {redlock.Fenced()}, "fair": {redlock.Fair()}} {
+		ms := startMasters(t, 3, redistest.User("ann", "pw"))
+		c := ms.client(t, redlock.WithTTL(20*time.Second), redlock.WithRestartGuard(0))
+		do(t, ms[0], "ACL", "SETUSER", "ann", "-set", "-evalsha", "-eval")
+		lease := mustLock(t, c.Mutex("orders", opts...))
+		do(t, ms[0], "ACL", "SETUSER", "ann", "+@all")
+		eventually(t, "it is repaired", func() bool { return ms.values(t, "orders")[0] == lease.Value() })
+		do(t, ms[0], "ACL", "SETUSER", "ann", "-set", "-evalsha", "-eval")
+		if err := lease.Unlock(ctx); err != nil {
+			t.Errorf("%s: %v", what, err)
+		}
+		do(t, ms[0], "ACL", "SETUSER", "ann", "+@all")
+		if err := c.Close(); err != nil {
+			t.Errorf("%s: %v", what, err)
+		}
+		if left := ms.left(t); len(left) > 0 {
+			t.Errorf("%s: Close left %q", what, left)
+		}
+	}
+}
+
 // Dial says of each address what became of it, and of none the password.
 func TestReal_Dial_tells_what_is_wrong_with_each_address(t *testing.T) {
 	t.Parallel()

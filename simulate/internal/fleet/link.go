@@ -208,6 +208,9 @@ func (l *Link) answered(c *call) {
 		}
 		r = l.failure(op, c.err)
 	}
+	if r.Err == nil && c.cmd != nil {
+		l.pending.Ran(c.cmd)
+	}
 	if r.Err == nil && c.cmd != nil && c.cmd.Op.Votes() {
 		r = l.weigh(c, r)
 	}
