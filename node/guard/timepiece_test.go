@@ -823,22 +823,32 @@ func TestL71_a_late_answer_to_who_was_away_has_nobody_wait(t *testing.T) {
 	}
 }
 
+// clientThatMayStandStill is a client whose own clock goes on only while it looks at masters, once a second.
+func (f fleet) clientThatMayStandStill() (guards []*watched, looks func(d time.Duration, masters ...int)) {
+	own := *f[0].clock
+	guards = f.clientBy(&own, careful, f.group(""))
+	return guards, func(d time.Duration, masters ...int) {
+		for ; d > 0; d -= time.Second {
+			own.mono += time.Second
+			own.wall = own.wall.Add(time.Second)
+			f.pass(time.Second)
+			for _, i := range masters {
+				guards[i].look()
+			}
+		}
+	}
+}
+
 // L71: a client stood still, and cannot look at one of the masters until it believes the others again. It
 // knows by what is written that it was its own clock, whether there are other clients or not.
 func TestL71_who_stood_still_does_not_tell_later(t *testing.T) {
 	for _, alone := range []bool{false, true} {
 		f := apart(t, 3)
-		own := *f[0].clock
-		stood := f.clientBy(&own, careful, f.group(""))
+		stood, looks := f.clientThatMayStandStill()
 		others := f.client(careful, "")
 		watched := func(d time.Duration, masters ...int) {
 			for ; d > 0; d -= time.Second {
-				own.mono += time.Second
-				own.wall = own.wall.Add(time.Second)
-				f.pass(time.Second)
-				for _, i := range masters {
-					stood[i].look()
-				}
+				looks(time.Second, masters...)
 				if !alone {
 					lookAll(others)
 				}
@@ -863,18 +873,7 @@ func TestL71_who_stood_still_does_not_tell_later(t *testing.T) {
 func TestL93_who_stood_still_for_a_moment_does_not_tell_of_the_master_it_could_not_look_at(t *testing.T) {
 	for _, later := range []time.Duration{time.Second, hold / 2, hold + 3*time.Second} {
 		f := apart(t, 3)
-		own := *f[0].clock
-		stood := f.clientBy(&own, careful, f.group(""))
-		watched := func(d time.Duration, masters ...int) {
-			for ; d > 0; d -= time.Second {
-				own.mono += time.Second
-				own.wall = own.wall.Add(time.Second)
-				f.pass(time.Second)
-				for _, i := range masters {
-					stood[i].look()
-				}
-			}
-		}
+		_, watched := f.clientThatMayStandStill()
 		watched(hold+3*time.Second, 0, 1, 2)
 		before := f[1].marker
 		f.pass(hold / 60) // and own stands still
