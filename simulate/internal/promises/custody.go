@@ -181,6 +181,9 @@ func (k *checker) ended(m *fleet.Master, b *book, by *Client, cmd *wire.Command)
 		s.lose(k.scene.World.Now, true) // if its time is not up in true time, it expired early
 		return
 	}
+	if s.ends <= k.scene.World.Now {
+		return // nobody relied on it, and it may have expired before the clock was set back
+	}
 	if cmd.Script == wire.ScriptPermitMove {
 		return // it takes back what the master gave by another number of permits
 	}
