@@ -46,6 +46,7 @@ func mustPassOverTheGone(t *testing.T, k aKind, gone take) {
 	addrs, proxies := masters.behindProxies(t)
 	long := redlock.WithTTL(30 * time.Minute) // nobody asks again while the test waits
 	lease := k.rival(t, masters.client(t, long))
+	eventually(t, "all masters store it", func() bool { return masters.allStore(t) })
 	for n := range dead {
 		c := dial(t, addrs, long)
 		go gone(ctx, c)

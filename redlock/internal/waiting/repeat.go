@@ -1,6 +1,11 @@
 package waiting
 
-import "github.com/quorumlock/quorumlock/quorum"
+import (
+	"errors"
+
+	"github.com/quorumlock/quorumlock/node/guard"
+	"github.com/quorumlock/quorumlock/quorum"
+)
 
 // A master whose messages may have been missed is sent the last ask once more: a repeat. Only
 // one repeat is under way to a master: a master that hangs reports missed messages with every
@@ -39,9 +44,33 @@ func (w *Waiter) repeated(e event, fx *effects) {
 	if a.value == e.value {
 		a.repeated, a.doubted = a.repeated&^master, a.doubted&^master
 	}
-	if e.ballot.Vote == quorum.Granted {
+	switch {
+	case e.ballot.Vote == quorum.Granted:
 		w.granted(e, fx)
-	} else if again {
+	case again:
 		w.repeat(master, e, fx)
+	default:
+		w.distrusts(e, fx)
+	}
+}
+
+// distrusts notes a master that we have ceased to trust since the ask was decided. It may have
+// handed us the lock, and that does not count. Once no quorum can grant the lock any more, the waiter
+// gives up what it was handed, as after an ask that no quorum has answered (L95).
+func (w *Waiter) distrusts(e event, fx *effects) {
+	a := &w.ask
+	if w.state != resting || a.id == "" || a.value != e.value || !errors.Is(e.ballot.Reply.Err, guard.ErrQuarantined) {
+		return
+	}
+	a.record(e.master, e.ballot, e.at)
+	can := w.masters()
+	for _, b := range a.ballots {
+		if b.Vote == quorum.Failed {
+			can--
+		}
+	}
+	if can < w.queue.all.Members.Need() {
+		e.why = ErrNoQuorum
+		w.loses(e, fx)
 	}
 }

@@ -95,7 +95,7 @@ const (
 //	decided          -       -                       won, rest, finished  count    note the trip   note the trip
 //	answered late    -       record: ask, timer, end -                    -        -               -
 //	missed           -       repeat; polls: ask      repeat; polls: ask   -        -               -
-//	repeat answered  -       as granted, or repeat   as granted, repeat   -        -               -
+//	repeat answered  -       as granted, repeat, rest as granted, repeat  -        -               -
 //	handed over      -       drain the outbox        drain the outbox     wake     drain           drain
 //	caller woke      -       -                       -                    take     -               -
 //	lease failed     -       -                       -                    -        ask, end        -

@@ -250,6 +250,32 @@ var waiterTable = map[string][]string{
 		"missed A -> asking:",
 		"repeats A- -> asking: repeat A",
 	},
+	"a client that trusts no quorum any more gives up what the masters handed it (L95)": {
+		"first -> asking: stop, ask w1:0", "over -> asking:",
+		"decided A- B- C- -> resting: waits, timer 10s<=10.001s",
+		"missed A -> resting: repeat A", "over -> resting:",
+		"missed B -> resting: repeat B", "over -> resting:",
+		"repeats A% -> resting:",
+		"old repeats C% -> resting:",
+		"repeats B% -> resting: forget w1:0, timer 100ms",
+		"timer -> asking: stop, ask w2:0",
+	},
+	"a master that hangs is no quorum with one that is trusted (L95)": {
+		"first -> asking: stop, ask w1:0", "over -> asking:",
+		"decided A- B- C~ -> resting: waits, timer 10s<=10.001s",
+		"missed A -> resting: repeat A", "over -> resting:",
+		"repeats A% -> resting: forget w1:0, timer 100ms",
+	},
+	"a master that a client distrusts is no loss if the others are a quorum, or the next ask is under way": {
+		"first -> asking: stop, ask w1:0", "over -> asking:",
+		"decided A- B% C- -> resting: waits, timer 10s<=10.001s",
+		"missed B -> resting: repeat B", "over -> resting:",
+		"repeats B% -> resting:",
+		"missed C -> resting: repeat C", "over -> resting:",
+		"timer -> asking: stop, ask w1:1", "over -> asking:",
+		"repeats C% -> asking:",
+		"repeats A% -> asking:",
+	},
 	"nothing overtakes an ask that is being handed over (L32)": {
 		"first -> asking: stop, ask w1:0",
 		"missed A -> asking:", "missed C -> asking:",
@@ -509,7 +535,7 @@ func TestAn_ask_knows_when_it_was_granted_first(t *testing.T) {
 func TestA_waiter_keeps_its_invariants_in_any_order_of_events(t *testing.T) {
 	t.Parallel()
 	kinds := []string{"first", "over", "timer", "woke", "undone", "pace", "missed A", "missed B", "notifies A", "notifies B",
-		"grants A", "grants B", "grants C", "old grants B", "repeats A-", "repeats B+", "old repeats A+", "late C-", "late A~",
+		"grants A", "grants B", "grants C", "old grants B", "repeats A-", "repeats A%", "repeats B+", "repeats B%", "old repeats A+", "late C-", "late A~",
 		"decided A- B- C-", "decided A+ B- C-", "decided A+ B+", "decided A- B~ C~", "decided A! B! C+", "left", "leased", "close"}
 	for seed := range uint64(3000) {
 		r := rand.New(rand.NewPCG(seed, 0))

@@ -1,0 +1,57 @@
+package redlock_test
+
+import (
+	"context"
+	"log/slog"
+	"testing"
+	"time"
+
+	"github.com/quorumlock/quorumlock/internal/redistest"
+	"github.com/quorumlock/quorumlock/redlock"
+)
+
+// L95: the first waiter has ceased to trust the masters since it queued. What they hand it counts
+// for nobody, so it gives that up, and the next one has the lock. That one has no restart guard.
+func TestReal_L95_who_ceased_to_trust_the_masters_keeps_no_lock_of_any_kind(t *testing.T) {
+	t.Parallel()
+	for _, k := range kinds() {
+		t.Run(k.name, func(t *testing.T) {
+			t.Parallel()
+			t.Run("and knows it", func(t *testing.T) { mustPassOverASceptic(t, k, true) })
+			t.Run("and learns it now", func(t *testing.T) { mustPassOverASceptic(t, k, false) })
+		})
+	}
+}
+
+func mustPassOverASceptic(t *testing.T, k aKind, knows bool) {
+	masters, log := startMasters(t, 3), &diary{}
+	long, guard := redlock.WithTTL(30*time.Minute), redlock.WithRestartGuard(time.Hour) // nobody asks again by itself
+	declareNew(t, redistest.URLs(masters), long, guard)
+	holder, sceptic := masters.client(t, long), masters.client(t, long, guard, redlock.WithLogger(slog.New(log)))
+	earlier := lock(t, holder.Mutex("earlier"))
+	next := lockLater(t, sceptic.Mutex("earlier")) // it listens from now on, and need not look whether it does
+	eventually(t, "it listens", func() bool { return masters.listeners(t) == len(masters) })
+	unlocks(t, earlier)
+	unlocks(t, next())
+	lease := k.rival(t, holder)
+	eventually(t, "all masters store it", func() bool { return masters.allStore(t) })
+	waiting, giveUp := context.WithCancel(ctx)
+	defer giveUp()
+	go func() {
+		if _, err := k.lock(waiting, sceptic); waiting.Err() == nil {
+			t.Errorf("the wait of who trusts nobody ended: %v", err)
+		}
+	}()
+	eventually(t, "it is queued", func() bool { return masters.queuedFor(t, k.name, 1) })
+	heir, result := masters.client(t, long), make(chan *redlock.Lease, 1)
+	go func() { result <- k.holds(t, heir) }()
+	eventually(t, "the next one is queued", func() bool { return masters.queuedFor(t, k.name, 2) })
+	masters.doAll(t, "DEL", "redlock:marker")
+	for _, s := range masters {
+		eventually(t, "it knows", func() bool { return !knows || log.said("quarantined", s.Addr()) })
+	}
+
+	unlocks(t, lease)
+
+	unlocks(t, arrival(t, "the lock", result))
+}
