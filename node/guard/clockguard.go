@@ -255,12 +255,15 @@ func (g *Group) estimate(s *standing, t *timepiece, now time.Duration) (w estima
 // the clock has come back (S72). If another client has marked it since, we do not: that would
 // begin the quarantine anew for all clients (L58). The wrong clock may also be our own. So the
 // clocks of other masters must agree with ours from before the step until now.
+//
+// If it is written that the step is no news, we never tell: later the bounds are too wide to show
+// that (L93).
 func (g *Guard) mustTell(now time.Duration) bool {
-	found := g.time.out - g.time.longest
-	if !g.tell || now >= found+g.hold() || g.group.AtLeast() > 1+g.config.DriftFactor || !g.group.agree(g.standing, found, now) {
+	t := &g.time
+	if !g.tell || now >= t.found+g.hold() || g.group.AtLeast() > 1+g.config.DriftFactor || !g.group.agree(g.standing, t.found, t.from, now) {
 		return false
 	}
-	g.tell = !g.written(found, now) // once and for all: later the bounds are too wide to show it (L93)
+	g.tell = !g.written(now)
 	return g.tell
 }
 
@@ -268,16 +271,16 @@ func (g *Guard) mustTell(now time.Duration) bool {
 // where we had known it. So nothing happened that the others do not know. Either we were away, and they
 // have waited. Or our own clock stood still in a suspend, and we could not look at this master soon after
 // it, as at the others. What is written is how far the masters' clocks differ, whatever ours says (L71).
-func (g *Guard) written(found, now time.Duration) bool {
+func (g *Guard) written(now time.Duration) bool {
 	t := &g.time
 	w := g.group.estimate(g.standing, t, now)
-	return w.offsets > 0 && w.low > t.was+t.drift(now-found) && t.against(now, w.low, w.high) <= 0
+	return w.offsets > 0 && w.low > t.was+t.drift(now-t.found) && t.against(now, w.low, w.high) <= 0
 }
 
 // agree reports whether the clocks of as many other masters as make a quorum with the given one were
-// looked at after its step was found, are right, and were not found to be set, too, since it may have been:
-// then our own clock stood still (L93).
-func (g *Group) agree(s *standing, found, now time.Duration) bool {
+// looked at after its step was found, are right, and were not found to be set, too, since the instant
+// from: then our own clock stood still (L93).
+func (g *Group) agree(s *standing, found, from, now time.Duration) bool {
 	if g == nil {
 		return false
 	}
@@ -285,7 +288,7 @@ func (g *Group) agree(s *standing, found, now time.Duration) bool {
 	defer g.mu.Unlock()
 	right := 1
 	for _, m := range g.members {
-		if m != s && m.clock.seen > found && m.clock.fit(now) && m.clock.out-m.clock.longest <= s.clock.from {
+		if m != s && m.clock.seen > found && m.clock.fit(now) && m.clock.found <= from {
 			right++
 		}
 	}

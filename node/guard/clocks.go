@@ -32,11 +32,13 @@ type bounds struct {
 	at      time.Duration // when the last reading came
 	seen    time.Duration // when the last look was sent
 	ceiling time.Duration // at the instant at, the clock was at most so far ahead
+	capped  time.Duration // when the question was sent by whose answer the ceiling is so low
 	floor   time.Duration // and at least so far
 	stood   time.Duration // and at least so far if it was not set back while we did not look (L72)
 	out     time.Duration // until then the master does not vote, since the clock was set forward
-	was     time.Duration // before that it was at most so far ahead, counted to when that was found
-	from    time.Duration // the reading before that: it was set since then
+	found   time.Duration // when that was found
+	from    time.Duration // and since when it was set, at the earliest
+	was     time.Duration // before it was at most so far ahead, counted to when that was found
 	doubt   time.Duration // until then the master does not vote, since the clock was set back
 	back    time.Duration // how far it was set back then
 	placed  time.Time     // since when it has been where it is, by itself and as far as we have seen (S74)
@@ -108,7 +110,7 @@ func (b *bounds) read(r reading) (forward time.Duration) {
 	}
 	if forward > 0 {
 		b.out, b.placed = r.came+b.longest, r.node
-		b.was, b.from = r.atLeast()-forward, b.at
+		b.found, b.from, b.was = r.came, b.capped, r.atLeast()-forward
 	}
 	at := max(b.at, r.came)
 	within := b.drift(at - r.sent)
@@ -116,11 +118,13 @@ func (b *bounds) read(r reading) (forward time.Duration) {
 	switch wider := b.drift(at - b.at); {
 	case forward > 0:
 		// What a slow reading leaves open may be one more step, and is judged like one.
-		b.ceiling, b.floor, b.stood = min(atMost, atLeast+sharp), atLeast, atLeast
+		b.ceiling, b.capped, b.floor, b.stood = min(atMost, atLeast+sharp), r.sent, atLeast, atLeast
 	case !b.known || back > 0:
-		b.ceiling, b.floor, b.stood = atMost, atLeast, atLeast
+		b.ceiling, b.capped, b.floor, b.stood = atMost, r.sent, atLeast, atLeast
 	default:
-		b.ceiling = min(b.ceiling+wider, atMost)
+		if b.ceiling += wider; atMost <= b.ceiling {
+			b.ceiling, b.capped = atMost, r.sent
+		}
 		// A clock that was set back a little has a lower floor from now on. If it is set
 		// forward again, that counts as a step.
 		b.floor = min(max(b.floor-wider, atLeast), b.ceiling)

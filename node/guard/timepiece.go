@@ -88,7 +88,8 @@ func (t *timepiece) against(now, low, high time.Duration) (moved time.Duration) 
 func (t *timepiece) recall(now, low, high time.Duration) (moved time.Duration) {
 	switch moved = t.against(now, low, high); {
 	case moved > 0:
-		t.state, t.out, t.was, t.from = familiar, now+t.longest, high, now
+		// What others have written does not depend on our clock: whether it stood still does not matter (L93).
+		t.state, t.out, t.found, t.from, t.was = familiar, now+t.longest, now, now, high
 	case moved < 0:
 		t.state, t.doubt, t.back = familiar, now+t.unsettled, -moved
 	default:

@@ -885,6 +885,24 @@ func TestL93_who_stood_still_for_a_moment_does_not_tell_of_the_master_it_could_n
 	}
 }
 
+// L93: the same, and it stood still while the last look at that master was under way.
+func TestL93_who_stood_still_while_it_looked_does_not_tell(t *testing.T) {
+	f := apart(t, 3)
+	stood, watched := f.clientThatMayStandStill()
+	watched(hold+3*time.Second, 0, 1, 2)
+	before := f[1].marker
+	f.pass(hold / 60) // and own stands still
+	watched(time.Second, 0, 2)
+	stood[1].edit = func(e *Evidence) { e.Took, e.Time = time.Second, e.Time.Add(-time.Second-hold/60) }
+	stood[1].Look(stood[1].evidence())
+	stood[1].edit = nil
+	watched(hold/2, 0, 2)
+	watched(hold+3*time.Second, 0, 1, 2)
+	if f[1].marker != before {
+		t.Errorf("marked anew: %v, was %v", f[1].marker, before)
+	}
+}
+
 // L71: what is written says of a step that was found a second ago whether it is news. A clock may drift by
 // 10 ms meanwhile.
 func TestL71_what_is_written_says_whether_a_step_is_news(t *testing.T) {
@@ -900,9 +918,9 @@ func TestL71_what_is_written_says_whether_a_step_is_news(t *testing.T) {
 	} {
 		g := apart(t, 3).settledClient(t)[1]
 		now, p := g.clock.now(), &g.time
-		p.was = g.group.estimate(g.standing, p, now).low - c.below
+		p.found, p.was = now-time.Second, g.group.estimate(g.standing, p, now).low-c.below
 		c.edit(p)
-		if got := g.written(now-time.Second, now); got != c.written {
+		if got := g.written(now); got != c.written {
 			t.Errorf("%s: written %v", what, got)
 		}
 	}
