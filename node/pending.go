@@ -51,8 +51,9 @@ func (d *PendingReleases) Commands() []*wire.Command {
 // that still has to reach the master. If our user must run neither the release nor the acquire,
 // there is nothing to release.
 func (d *PendingReleases) Failed(what PendingRelease, err error) {
-	if said := answered(err); said == nil || !said.Denied() {
-		d.Ran(what.Cmd) // or may have been
+	said := answered(err)
+	if said == nil || !said.Denied() {
+		d.Ran(what.Cmd) // it may have run
 	} else if d.noteDenied(what.Cmd) {
 		return
 	}
@@ -178,17 +179,19 @@ func (d *PendingReleases) noteDenied(cmd *wire.Command) (released bool) {
 	return cmd.Op == wire.OpRelease && d.denied.take(g)
 }
 
-// Ran notes that a command was run. A repair, or an ask that was sent again, stores what our user must not
-// acquire before, so that its release is owed again.
+// Ran notes that a command was run. If it may have stored a value whose acquire was denied, the release
+// of that value is owed again (L39).
 func (d *PendingReleases) Ran(cmd *wire.Command) {
-	if g, ok := grantOf(cmd); ok && len(d.denied) > 0 && stores(cmd.Op) {
+	if g, ok := grantOf(cmd); ok && len(d.denied) > 0 && storesAgain(cmd) {
 		g.waiter = cmd.Args[0]
 		d.denied.take(g)
 	}
 }
 
-// stores reports whether such a command stores something for a value that an earlier command had.
-func stores(op wire.Op) bool { return op == wire.OpRepair || op == wire.OpAsk }
+// storesAgain reports whether a command may store a value that an earlier command had.
+func storesAgain(cmd *wire.Command) bool {
+	return cmd.Again || cmd.Op == wire.OpRepair || cmd.Op == wire.OpAsk || cmd.Op == wire.OpCommit
+}
 
 // Releases reports whether a reply to a release tells what has become of the key. After
 // any other, the release is still owed: what answers so may not be the master (L5).

@@ -116,7 +116,7 @@ func TestL5_release_that_was_refused_is_delivered_at_a_heartbeat(t *testing.T) {
 // L39: what our user must not do was not done, so there is nothing to give back. What was done before is.
 func TestL39_a_release_is_not_owed_where_nothing_was_acquired(t *testing.T) {
 	denied := wire.Server("NOPERM No permissions to access a key")
-	d := NewPendingReleases(5)
+	d := NewPendingReleases(8)
 	d.Failed(PendingRelease{Cmd: wire.Acquire("denied", "v", time.Minute)}, denied)
 	for _, key := range []string{"denied", "acquired"} {
 		d.Failed(PendingRelease{Cmd: release(key)}, denied)
@@ -127,19 +127,27 @@ func TestL39_a_release_is_not_owed_where_nothing_was_acquired(t *testing.T) {
 	d.Failed(PendingRelease{Cmd: first}, denied)
 	second := wire.Release("asked again", wire.QueueOf("", "asked again"), "w/1:1", time.Minute) // its ask may have been run
 	d.Failed(PendingRelease{Cmd: second}, denied)
-	for _, key := range []string{"repaired", "perhaps repaired"} {
-		d.Failed(PendingRelease{Cmd: wire.Acquire(key, "v", time.Minute)}, denied)
+	again := []*wire.Command{
+		wire.Repair("repaired", "v", time.Minute),
+		wire.Acquire("sent again", "v", time.Minute).Repeated(),
+		wire.Ask("asked", wire.QueueOf("", "asked"), "v", 1, time.Minute),
+		{Op: wire.OpCommit, Keys: []string{"moved"}, Args: []string{"v"}},
+		wire.Repair("perhaps repaired", "v", time.Minute),
 	}
-	d.Ran(wire.Repair("repaired", "v", time.Minute))
-	d.Failed(PendingRelease{Cmd: wire.Repair("perhaps repaired", "v", time.Minute)}, ErrDown)
-	for _, key := range []string{"repaired", "perhaps repaired"} {
-		d.Failed(PendingRelease{Cmd: release(key)}, denied)
+	for i, cmd := range again {
+		d.Failed(PendingRelease{Cmd: wire.Acquire(cmd.Keys[0], "v", time.Minute)}, denied)
+		if i < len(again)-1 {
+			d.Ran(cmd)
+		} else {
+			d.Failed(PendingRelease{Cmd: cmd}, ErrDown)
+		}
+		d.Failed(PendingRelease{Cmd: release(cmd.Keys[0])}, denied)
 	}
 	var owed []string
 	for _, cmd := range d.Commands() {
 		owed = append(owed, cmd.Keys[0])
 	}
-	if want := []string{"acquired", "halfway", "asked again", "repaired", "perhaps repaired"}; !reflect.DeepEqual(owed, want) {
+	if want := []string{"acquired", "halfway", "asked again", "repaired", "sent again", "asked", "moved", "perhaps repaired"}; !reflect.DeepEqual(owed, want) {
 		t.Errorf("owed: %q, want %q", owed, want)
 	}
 	for i := range 2 * mostDenied {
