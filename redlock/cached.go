@@ -207,7 +207,7 @@ func (l *lock) askMasters(k *call, tries bool) (*Lease, error) {
 }
 
 // undecided is why a caller does not get a lock that the masters have not decided about. It goes by what
-// is known of the masters now: what another caller was told when it asked may be over.
+// is known of the masters now: what another caller was told when it asked may be out of date.
 func (c *Client) undecided() error {
 	if c.voteless() != nil {
 		return ErrNoQuorum
@@ -221,8 +221,8 @@ type tenures struct {
 	byLock map[string]*tenure
 }
 
-// come posts that a caller comes to lock. A tenure that is found is not dropped before: there would be
-// two of one lock.
+// come posts that a caller comes to lock. The mutex is held from finding the tenure until then: if it was
+// dropped in between, there would be two of one lock.
 func (ts *tenures) come(l *lock, ctx context.Context, tries bool) (*tenure, tenureEffects) {
 	ts.mu.Lock()
 	t := ts.byLock[l.kind.id]

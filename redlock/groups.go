@@ -217,7 +217,10 @@ func (s *stay) leaveIfMoved(g *Groups) {
 }
 
 // whileThere returns a context that ends when ctx does, or the names leave the group of the client. Names that
-// have left before do not end it: the call finds that by itself, when it has looked at the masters.
+// have left before do not end it.
+//
+// Invariant: learn gives all clients the map before it walks the calls that wait. So a call that registers
+// later is refused by its client.
 func (g *Groups) whileThere(ctx context.Context, at *Client, names []string) (_ context.Context, done func()) {
 	ctx, leave := context.WithCancelCause(ctx)
 	s := &stay{at: at, names: names, leave: leave}
@@ -261,7 +264,7 @@ func (g *Groups) during(ctx context.Context, at *Client, names []string, take fu
 	return lease, err
 }
 
-// Close closes all clients, side by side.
+// Close closes all clients in parallel.
 func (g *Groups) Close() error { return g.named(closeAll(g.clients...)) }
 
 // named joins the errors of the clients.

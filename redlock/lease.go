@@ -35,7 +35,7 @@ type Lease struct {
 	holds    int32                   // one, and one more for each nested Lock, until they are unlocked; see Reentrant
 	ctx      context.Context         // the caller's, until Context is called
 	cancel   context.CancelCauseFunc // nil until then
-	scopes   *scope                  // of the functions that Do runs
+	scopes   *scope                  // of the functions that Do runs, the newest first; endNow takes the list, which then changes no more
 	timer    drift.Timer
 	requests atomic.Pointer[requests] // nil until Requested is called
 	of       *Lease                   // that the masters store, if this is a section of it; see tenure
@@ -279,7 +279,8 @@ func (l *Lease) whyAt(now drift.Instant) error {
 	return l.why(now)
 }
 
-// ended reports whether the lease was ended, for good.
+// ended reports whether something has ended the lease, for good. A lease that has only run out is valid
+// again if our clock is set back before its timer ends it.
 func (l *Lease) ended() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()

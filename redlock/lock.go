@@ -64,7 +64,7 @@ type scope struct {
 	next   *scope // of the same lease
 }
 
-// scope begins one. It ends by leave.
+// scope begins a scope. It ends by leave.
 func (l *Lease) scope(ctx context.Context) *scope {
 	s := &scope{lease: l}
 	s.ctx, s.cancel = context.WithCancelCause(l.carry(ctx))
@@ -80,7 +80,7 @@ func (l *Lease) scope(ctx context.Context) *scope {
 	return s
 }
 
-// leave ends the scope. A lease that is held for weeks keeps nothing of it.
+// leave ends the scope, and takes it off the list: a lease that is held for weeks must not collect them.
 func (s *scope) leave() {
 	l := s.lease
 	l.mu.Lock()

@@ -352,8 +352,7 @@ func (x *renewal) repair(i int) {
 	// The lease may have ended, and been released, between our look and our
 	// command: then another release follows the repair. If the lease ends only from
 	// here on, or its release waits for the work, its own release follows the repair: also that of
-	// Close, which waits for stop. A lease that has run out, and was not ended yet, may be valid again
-	// when our clock is set back (L94).
+	// Close, which waits for stop (L94).
 	if x.lease.ended() && !x.lease.worksOn() {
 		n.Do(x.lease.releaseCommand(), nobodyAsks)
 	}

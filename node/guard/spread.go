@@ -23,7 +23,8 @@ type spreading struct {
 	changed []func()                   // called when that is another one
 }
 
-// OnMap has f called whenever another map is known. The mutex is held meanwhile: f must not block.
+// OnMap has f called whenever another map is known. The mutex of the group is held meanwhile: f may lock
+// others, but must not block, nor call the group.
 func (g *Group) OnMap(f func()) {
 	g.mu.Lock()
 	defer g.mu.Unlock()

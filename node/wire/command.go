@@ -163,8 +163,8 @@ func TellWanted(prefix, key, value string) *Command {
 // Ask registers a waiter for stay, with a ticket that decides whose turn is first, and
 // takes the lock if it is free and the waiter's turn. The value is WAITER:N, with N
 // higher in every ask of one waiter; what an earlier ask was given is given back. The
-// reply is OK, or the remaining TTL in milliseconds (-1: none) and whether another
-// library's client holds the lock.
+// reply is OK, or the remaining TTL in milliseconds (-1: none) and how the holder queues: see
+// RefusalOf.
 func Ask(key string, q Queue, value string, ticket int64, stay time.Duration) *Command {
 	return newAsk(key, q, value, ticket, stay, none)
 }
@@ -247,8 +247,8 @@ func (c *Command) HandsOn() bool {
 	return c.Script != nil && (c.Op == OpAsk || c.Op == OpRelease)
 }
 
-// Hold returns the command for a master that may have forgotten locks: it
-// registers and releases, but hands nothing on.
+// Hold returns the command for a master that its client does not trust: it registers and releases,
+// but grants nothing. A release has the first waiter ask (L92).
 func (c *Command) Hold() *Command {
 	held := *c
 	held.Args = append(c.Args[:len(c.Args):len(c.Args)], HoldArg)

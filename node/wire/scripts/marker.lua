@@ -5,9 +5,8 @@
 -- the offsets are neither read nor written
 -- {marker or '', seconds and microseconds of TIME, INFO replication or '', offsets or '', or nil
 -- if they were not read or are denied}
--- A new marker since 0 becomes one since now. Only this master knows its present time: between
--- a client's look and its write, a master may have lost its memory, and found no marker again.
--- Only the time shows that.
+-- A new marker since 0 becomes one since now. The master itself sets that time: the client's would be
+-- that of its look, and the master may have lost its memory since then.
 local marker = redis.call('get', KEYS[1]) or ''
 -- pcall: without the permission, the time or the role is not watched.
 local now = redis.pcall('time')

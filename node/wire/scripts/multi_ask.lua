@@ -63,7 +63,7 @@ local function behind(i)
   return other and other ~= waiter and before(redis.call('zscore', queueOf(i), other), other, ticket, waiter)
 end
 
--- A lock that is held is a better one to wait for than a lock that others wait for.
+-- Prefer to wait for a lock that is held, rather than for one that others wait for.
 local taken, lowest = nil, true
 for i = 1, count_ do
   taken = taken or held[i] and i

@@ -37,8 +37,7 @@ for i = 1, count_ do
   if redis.pcall('exists', queueOf(i)) == 1 then
     leave(queueOf(i), entriesOf(i), waiter)
     if redis.pcall('exists', KEYS[i]) == 0 then
-      local hold = ARGV[3] == 'hold'
-      pcall(hold and call or give, KEYS[i], queueOf(i), entriesOf(i), marker, hold and 1) -- the release stands, whatever fails here
+      pass(KEYS[i], queueOf(i), entriesOf(i), marker, ARGV[3] == 'hold')
     end
   end
 end

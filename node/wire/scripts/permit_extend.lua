@@ -3,7 +3,8 @@
 -- KEYS as in permits
 -- ARGV[1] value   ARGV[2] ttl in ms   ARGV[3] the slots   ARGV[4] number of
 -- permits   ARGV[5] the counter of our token, or '-'
--- 1 extended, 0 all are free, or other slots were ours, -1 another client has one
+-- 1 extended, 0 the slots are free, -1 another client has one of them; other slots of ours are
+-- released
 about(KEYS)
 local value, waiter, moment = ARGV[1], waiterOf(ARGV[1]), now()
 sweep(moment)

@@ -13,8 +13,7 @@ end
 -- ARGV[1] value   ARGV[2] our fencing token, if it is fenced; or '-'
 -- ARGV[3] of a lock that may be kept: 'keep', for the time set by keep.lua, or '-' to keep
 -- it no longer
--- ARGV[last] 'hold' not to hand the lock on: this master is not trusted. Then the first waiter
--- is notified to ask: a waiter that trusts this master may have the lock (L92).
+-- ARGV[last] 'hold': this master is not trusted; see pass
 -- 1 deleted or kept, 0 absent or not a string, -1 another client's, which stays
 local lock, queue, entries, marker = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local may = ARGV[3] ~= 'hold' and ARGV[3]
@@ -64,9 +63,9 @@ if redis.pcall('exists', queue) ~= 0 then
   local led = was and leads(queue, entries, marker, waiter)
   leave(queue, entries, waiter)
   local free = answer == 1 and not stays or answer == 0 and redis.pcall('exists', lock) == 0
-  if free and ARGV[#ARGV] ~= 'hold' then
-    pcall(give, lock, queue, entries, marker)
-  elseif free or earlier or led then
+  if free then
+    pass(lock, queue, entries, marker, ARGV[#ARGV] == 'hold')
+  elseif earlier or led then
     pcall(call, lock, queue, entries, marker, earlier and 8 or 1)
   end
 end

@@ -49,7 +49,7 @@ if redis.pcall('exists', queue) ~= 0 then
     pcall(hand)
   end
   if redis.pcall('exists', lock) == 0 then
-    pcall(hold and call or give, lock, queue, entries, marker, hold and 1)
+    pass(lock, queue, entries, marker, hold)
   end
 end
 return answer

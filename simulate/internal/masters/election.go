@@ -66,17 +66,11 @@ func (ks *Keyspace) transfer(keys, args []string) (any, *wire.ServerError) {
 	}
 	ks.unqueue(q, waiter)
 	ks.unqueue(q, pause)
-	if held {
-		if ks.Find(lock) == nil {
-			ks.call(lock, q, 1)
-		}
-		return answer, nil
-	}
-	if answer == 1 {
+	if answer == 1 && !held {
 		ks.hand(lock, q, args[2])
 	}
 	if ks.Find(lock) == nil {
-		ks.give(lock, q, "")
+		ks.pass(lock, q, held)
 	}
 	return answer, nil
 }

@@ -258,12 +258,8 @@ func (ks *Keyspace) multiRelease(all several, args []string) any {
 			continue
 		}
 		ks.unqueue(l.queue, waiter)
-		switch {
-		case ks.Find(l.lock) != nil:
-		case len(args) > 2:
-			ks.call(l.lock, l.queue, 1)
-		default:
-			ks.give(l.lock, l.queue, "")
+		if ks.Find(l.lock) == nil {
+			ks.pass(l.lock, l.queue, len(args) > 2)
 		}
 	}
 	return answer

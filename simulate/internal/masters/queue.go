@@ -114,10 +114,8 @@ func (ks *Keyspace) release(keys, args []string) (any, *wire.ServerError) {
 		led := released && ks.leads(q, waiter) && ks.Variant != CallsOne
 		ks.unqueue(q, waiter)
 		switch {
-		case ks.Find(lock) == nil && held:
-			ks.call(lock, q, 1)
 		case ks.Find(lock) == nil:
-			ks.give(lock, q, "")
+			ks.pass(lock, q, held)
 		case earlier:
 			ks.call(lock, q, 8)
 		case led:
@@ -274,6 +272,15 @@ func (ks *Keyspace) give(lock string, q QueueKeys, asker string) {
 			}
 		}
 		ks.unqueue(q, first)
+	}
+}
+
+// pass hands a free lock on. A client that does not trust the master has the first waiter ask instead.
+func (ks *Keyspace) pass(lock string, q QueueKeys, hold bool) {
+	if hold {
+		ks.call(lock, q, 1)
+	} else {
+		ks.give(lock, q, "")
 	}
 }
 

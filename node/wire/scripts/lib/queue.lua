@@ -48,8 +48,7 @@ local function leave(queue, entries, waiter, gone)
   redis.pcall('hdel', entries, waiter)
 end
 
--- now returns this master's time in ms. Scripts call it only for a waiter: Redis before
--- version 5 refuses writes after TIME.
+-- now returns this master's time in ms.
 local function now()
   local t = redis.call('time')
   return t[1] * 1000 + math.floor(t[2] / 1000)
@@ -160,25 +159,25 @@ local function left(lock, queue, entries)
   return ms
 end
 
--- call notifies the first present waiters to ask, and so to learn when the lock ends: one waiter
--- of each of many clients, and the first many waiters. It returns the number of these clients.
--- One of them is enough: its ask hands the lock to the first waiter present (L55). call looks at
--- no more than 512 waiters.
+-- call notifies the first present waiters to ask, since the lock ends earlier than they know, or is
+-- free: one waiter of each of many clients, and in any case the first many waiters. It returns the
+-- number of these clients. One of them is enough: its ask hands the lock to the first waiter present
+-- (L55). call looks at no more than 512 waiters.
 local function call(lock, queue, entries, marker, many)
   local moment, told, clients, behind = now(), {}, 0, 0
   repeat
-    local next, _, _, value = first(queue, entries, moment, behind)
-    local client = next and channelOf(marker, next)
-    if next == pause or next and told[client] and behind >= many then
+    local waiter, _, _, value = first(queue, entries, moment, behind)
+    local client = waiter and channelOf(marker, waiter)
+    if waiter == pause or waiter and told[client] and behind >= many then
       behind = behind + 1
-    elseif next and tell(lock, marker, next, value, ':t') then
+    elseif waiter and tell(lock, marker, waiter, value, ':t') then
       clients = clients + (told[client] and 0 or 1)
       told[client] = true
       behind = behind + 1
-    elseif next then
-      leave(queue, entries, next, true)
+    elseif waiter then
+      leave(queue, entries, waiter, true)
     end
-  until not next or clients == many or behind == 512
+  until not waiter or clients == many or behind == 512
   return clients
 end
 
@@ -219,6 +218,16 @@ local function give(lock, queue, entries, marker, asker, moment)
     else
       leave(queue, entries, waiter, true)
     end
+  end
+end
+
+-- pass hands a free lock on. A client that does not trust this master has the first waiter ask instead:
+-- that one may trust it (L92). The release stands, whatever fails here.
+local function pass(lock, queue, entries, marker, hold)
+  if hold then
+    pcall(call, lock, queue, entries, marker, 1)
+  else
+    pcall(give, lock, queue, entries, marker)
   end
 end
 
