@@ -142,7 +142,7 @@ func (t *tenure) turn(fx tenureEffects, l *lock, k *call, tries bool) (*Lease, e
 	case fx.joined != nil:
 		return t.wait(fx.joined, k, tries)
 	}
-	if fx.others {
+	if fx.asked {
 		return nil, l.failed("lock", l.client.undecided(), nil)
 	}
 	return nil, l.failed("lock", ErrTaken, nil)
@@ -158,7 +158,7 @@ func (t *tenure) wait(w *insider, k *call, tries bool) (*Lease, error) {
 		fx := t.post(tenureEvent{kind: callerLeft, caller: w})
 		failed := w.lock.failed("lock", w.lock.closedOr(ended(k.ctx)), nil)
 		failed.last = ErrTaken
-		if fx.others {
+		if fx.asked {
 			failed.last = cmp.Or(reason(t.client.queues.Why(w.lock)), t.client.undecided())
 		}
 		return nil, failed

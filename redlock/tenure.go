@@ -119,8 +119,8 @@ type tenureEffects struct {
 	release *Lease   // to the masters
 	queue   bool     // before that: callers of this client wait behind the others (L78)
 
-	others bool          // callerCame, callerLeft: another caller asks the masters
-	rest   time.Duration // set the timer; zero: do not
+	asked bool          // callerCame, callerLeft: another caller asks the masters
+	rest  time.Duration // set the timer; zero: do not
 }
 
 // step is the whole tenure: what an event does to its state, and what follows. It neither sends, nor
@@ -194,7 +194,7 @@ func (t *tenure) come(e *tenureEvent, fx *tenureEffects) {
 	case t.state == resting: // it ends now, or might be valid again when our clock is set back (L34)
 		t.leave(fx)
 	case e.tries && (t.state != leaving || len(t.line) > 0):
-		fx.others = t.state == sought
+		fx.asked = t.state == sought
 		return
 	}
 	fx.joined = &insider{lock: e.lock, ready: make(chan struct{}, 1)}
@@ -206,7 +206,7 @@ func (t *tenure) withdraw(e *tenureEvent, fx *tenureEffects) {
 	switch i := slices.Index(t.line, e.caller); {
 	case i >= 0:
 		t.line = slices.Delete(t.line, i, i+1)
-		fx.others = t.state == sought
+		fx.asked = t.state == sought
 	case e.caller.lease != nil:
 		fx.drops = e.caller.lease
 	default:
@@ -268,9 +268,9 @@ func (t *tenure) want(e *tenureEvent, fx *tenureEffects) {
 	case t.lease == nil || values.ID(t.lease.value) != values.ID(e.value): // of an earlier lease
 	case t.wanted == nil:
 		t.wanted = &demand{since: e.now}
-	}
-	if t.state == resting && t.wanted != nil {
-		t.leave(fx)
+		if t.state == resting {
+			t.leave(fx)
+		}
 	}
 }
 

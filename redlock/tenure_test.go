@@ -238,7 +238,7 @@ func (p *player) did(e *tenureEvent, fx tenureEffects, did *[]string) {
 	if fx.wakes != nil && gives {
 		fx.wakes.lease = p.section
 	}
-	say(fx.others, "masters are asked")
+	say(fx.asked, "masters are asked")
 	say(fx.drops != nil, "drop")
 	if fx.ends != nil {
 		say(true, fx.ends.lock.name+" ends")
