@@ -6,6 +6,7 @@ import (
 
 	"github.com/quorumlock/quorumlock/drift"
 	"github.com/quorumlock/quorumlock/node"
+	"github.com/quorumlock/quorumlock/node/guard"
 	"github.com/quorumlock/quorumlock/node/wire"
 	"github.com/quorumlock/quorumlock/quorum"
 )
@@ -134,7 +135,8 @@ func (w *Waiter) majority(s quorum.Set) bool { return s.Len() >= w.queue.all.Mem
 // ask: so it does in a fair lock as long as a quorum that may have queued it can notify it.
 // Masters that answer late or hang may have queued it (L42c), and so may masters that fail for a
 // moment, if a majority has queued it before. The others have not: a place at a minority gets the
-// waiter nothing, and keeps other clients from the lock (L84).
+// waiter nothing, and keeps other clients from the lock (L84). Masters that the client does not trust
+// have queued it, but give it nothing for as long as a guard (L95).
 func (w *Waiter) keepsPlace() bool {
 	if !w.lock.Options().Fair {
 		return false
@@ -143,7 +145,8 @@ func (w *Waiter) keepsPlace() bool {
 	for i, b := range w.ask.ballots {
 		why := b.Reply.Err
 		late := errors.Is(why, node.ErrTimeout) || errors.Is(why, node.ErrUnknown) || errors.Is(why, node.ErrSilent)
-		if b.Vote == quorum.Failed && !queued && !late {
+		distrusted := errors.Is(why, guard.ErrQuarantined)
+		if b.Vote == quorum.Failed && !late && (!queued || distrusted) {
 			may &^= quorum.Only(i)
 		}
 	}

@@ -56,21 +56,23 @@ func (w *Waiter) repeated(e event, fx *effects) {
 
 // distrusts notes a master that we have ceased to trust since the ask was decided. It may have
 // handed us the lock, and that does not count. Once no quorum can grant the lock any more, the waiter
-// gives up what it was handed, as after an ask that no quorum has answered (L95).
+// gives up what it was handed, as after an ask that no quorum has answered (L95). The outcome of the
+// last ask stays what it was: the next ask tells what has become of it.
 func (w *Waiter) distrusts(e event, fx *effects) {
 	a := &w.ask
 	if w.state != resting || a.id == "" || a.value != e.value || !errors.Is(e.ballot.Reply.Err, guard.ErrQuarantined) {
 		return
 	}
 	a.record(e.master, e.ballot, e.at)
-	can := w.masters()
+	tally := quorum.NewTally(w.masters())
 	for _, b := range a.ballots {
-		if b.Vote == quorum.Failed {
-			can--
-		}
+		tally.Count(b.Vote)
 	}
-	if can < w.queue.all.Members.Need() {
-		e.why = ErrNoQuorum
-		w.loses(e, fx)
+	if !tally.Unreachable() {
+		return
 	}
+	if !w.keepsPlace() {
+		w.giveUp(fx)
+	}
+	fx.timer = pause{w.queue.all.RetryInterval, forever}
 }
