@@ -222,8 +222,8 @@ func (w *Waiter) decided(e event, fx *effects) {
 	}
 	// This includes an ask that has won by messages: their grants may be too few.
 	a.open, a.trip = false, e.now.Sub(a.sent)
-	if !e.waited {
-		w.queue.all.trip = a.trip
+	if qs := w.queue.all; !e.waited || a.trip < qs.trip { // a timeout makes it seem longer, never shorter (L80)
+		qs.trip = a.trip
 	}
 	if a.ballots == nil {
 		a.ballots = e.votes

@@ -126,6 +126,12 @@ var waiterTable = map[string][]string{
 		"timer -> asking: stop, ask w1:2", "over -> asking:",
 		"+500ms decided A+ B- C~ -> resting: timer 2ms<=10.001s",
 	},
+	"an answer that once took long makes pauses about a split no longer when they are quick again (L80)": {
+		"first -> asking: stop, ask w1:0", "over -> asking:",
+		"+500ms decided A- B- C- -> resting: waits, timer 10s<=10.001s",
+		"timer -> asking: stop, ask w1:1", "over -> asking:",
+		"+1ms decided A+ B- C% -> resting: timer 1ms<=10.001s",
+	},
 	"a minority that comes late splits, too": {
 		"first -> asking: stop, ask w1:0", "over -> asking:",
 		"+1ms decided A+ B- C- -> resting: waits, timer 1ms<=10.001s",
