@@ -322,10 +322,11 @@ func (t *trial) gotOn(since time.Duration) bool {
 
 // patience is how long a caller may wait for a lock after the healing. By then
 // keys that were left behind have expired, messages that were held up have
-// arrived, and quarantines are over.
+// arrived, and quarantines are over. A caller that found no quorum until then pauses for up to ten
+// retry intervals.
 func (t *trial) patience() time.Duration {
 	cfg := t.Config
-	return t.longestKey() + t.lastArrival() - t.World.Now + 3*cfg.TTL + 2*max(0, cfg.RestartGuard) + 5*time.Second
+	return t.longestKey() + t.lastArrival() - t.World.Now + 3*cfg.TTL + 2*max(0, cfg.RestartGuard) + 10*cfg.RetryInterval + 5*time.Second
 }
 
 // longestKey is how long it takes until the last lock that a master stores expires:
