@@ -116,7 +116,7 @@ func TestL5_release_that_was_refused_is_delivered_at_a_heartbeat(t *testing.T) {
 // L39: what our user must not do was not done, so there is nothing to give back. What was done before is.
 func TestL39_a_release_is_not_owed_where_nothing_was_acquired(t *testing.T) {
 	denied := wire.Server("NOPERM No permissions to access a key")
-	d := NewPendingReleases(8)
+	d := NewPendingReleases(50)
 	d.Failed(PendingRelease{Cmd: wire.Acquire("denied", "v", time.Minute)}, denied)
 	for _, key := range []string{"denied", "acquired"} {
 		d.Failed(PendingRelease{Cmd: release(key)}, denied)
@@ -143,6 +143,9 @@ func TestL39_a_release_is_not_owed_where_nothing_was_acquired(t *testing.T) {
 		}
 		d.Failed(PendingRelease{Cmd: release(cmd.Keys[0])}, denied)
 	}
+	d.Failed(PendingRelease{Cmd: wire.Acquire("only extended", "v", time.Minute)}, denied)
+	d.Ran(wire.Extend("only extended", "v", time.Minute))
+	d.Failed(PendingRelease{Cmd: release("only extended")}, denied)
 	var owed []string
 	for _, cmd := range d.Commands() {
 		owed = append(owed, cmd.Keys[0])

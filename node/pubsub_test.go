@@ -242,6 +242,23 @@ func TestL92_who_trusts_no_master_hands_a_lock_on_by_having_the_next_one_ask(t *
 	}
 }
 
+// The script that hands the lock on cannot look whether the master was a replica.
+func TestQueue_a_user_without_INFO_is_handed_the_lock_as_any_other(t *testing.T) {
+	s := redistest.Start(t)
+	m := connect(t, s.URL(), Config{})
+	do(t, s, "SET", "redlock:marker", "the marker")
+	heard := handed(t, m)
+	wantValue(t, ask(t, m, wire.Acquire("k", "holder", time.Minute)), "OK")
+	wantRefused(t, ask(t, m, askFor("c/nnnnnnnnnnnnnnnn/w:0", 1)))
+	do(t, s, "ACL", "SETUSER", "default", "-info")
+
+	wantValue(t, ask(t, m, giveBack("holder")), int64(1))
+
+	if got := receiveFrom(t, "the lock", heard); got != "c/nnnnnnnnnnnnnnnn/w:0" {
+		t.Errorf("%q is handed the lock", got)
+	}
+}
+
 func mustAnswer(t testing.TB, r wire.Reply) {
 	t.Helper()
 	if r.Err != nil || r.Refused() != nil {

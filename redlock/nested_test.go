@@ -188,6 +188,68 @@ func TestReentrant_the_outer_do_hears_of_a_loss_too(t *testing.T) {
 	mustBe(t, err, redlock.ErrExpired)
 }
 
+func TestReentrant_the_outer_do_hears_of_a_loss_while_the_inner_one_runs(t *testing.T) {
+	ms := fiveMasters(t)
+	c, _ := ms.client()
+	m := c.Mutex("orders", redlock.Reentrant(), redlock.NoRenew())
+
+	redlock.Do(ctx, m, func(outer context.Context) error {
+		return redlock.Do(outer, m, func(inner context.Context) error {
+			ms.pass(second)
+			mustEnd(t, inner)
+			mustEnd(t, outer)
+			return nil
+		})
+	})
+}
+
+// Functions that run under one lease return in any order. The client forgets each, and those that still
+// run hear of a loss.
+func TestReentrant_functions_under_one_lease_return_in_any_order(t *testing.T) {
+	for first := range 3 {
+		ms := fiveMasters(t)
+		c, _ := ms.client()
+		m := c.Mutex("orders", redlock.Reentrant(), redlock.NoRenew())
+		lease := mustLock(t, m)
+		begun, returned := make(chan context.Context), make(chan struct{})
+		var within [3]context.Context
+		var ends [3]chan struct{}
+		for i := range ends {
+			end := make(chan struct{})
+			ends[i] = end
+			go func() {
+				redlock.Do(lease.Context(), m, func(ctx context.Context) error {
+					begun <- ctx
+					<-end
+					return nil
+				})
+				returned <- struct{}{}
+			}()
+			within[i] = <-begun
+		}
+		mustRun := func(want int) {
+			t.Helper()
+			if n := seam.UsageOf(c).Scopes; n != want {
+				t.Errorf("%d returned first: %d functions run, want %d", first, n, want)
+			}
+		}
+
+		mustRun(3)
+		close(ends[first])
+		<-returned
+		mustRun(2)
+		ms.pass(second)
+		for i := range ends {
+			if i != first {
+				mustEnd(t, within[i])
+				close(ends[i])
+				<-returned
+			}
+		}
+		mustRun(0)
+	}
+}
+
 // Another goroutine of the holder locks again while the lease is unlocked, between
 // any two steps: it has either a lease that goes on, or one of its own.
 func TestReentrant_a_hold_that_begins_while_the_lease_is_unlocked_lasts(t *testing.T) {

@@ -115,22 +115,23 @@ func TestS72_who_agrees_with_our_own_clock(t *testing.T) {
 		want            bool
 	}{{1, 0, false}, {2, 0, false}, {2, 1, true}, {3, 0, false}, {3, 1, true}, {4, 1, false}, {4, 2, true}, {5, 1, false}, {5, 2, true}} {
 		for what, edit := range map[string]func(b *bounds){
-			"as ever":                 func(*bounds) {},
-			"when it was found":       func(b *bounds) { b.at, b.seen = found+1, found },
-			"is out":                  func(b *bounds) { b.out = now + 1 },
-			"is not out any more":     func(b *bounds) { b.out = now },
-			"was set before that":     func(b *bounds) { b.found = found - 2 },
-			"was set then":            func(b *bounds) { b.found = found - 1 },
-			"is in doubt":             func(b *bounds) { b.doubt = now + 1 },
-			"is in no doubt any more": func(b *bounds) { b.doubt = now },
+			"as ever":                  func(*bounds) {},
+			"when it was found":        func(b *bounds) { b.at, b.seen = found+1, found },
+			"is out":                   func(b *bounds) { b.out = now + 1 },
+			"is not out any more":      func(b *bounds) { b.out = now },
+			"was set before that":      func(b *bounds) { b.found = found - 3 },
+			"was set just before that": func(b *bounds) { b.found = found - 2 },
+			"was set then":             func(b *bounds) { b.found = found - 1 },
+			"is in doubt":              func(b *bounds) { b.doubt = now + 1 },
+			"is in no doubt any more":  func(b *bounds) { b.doubt = now },
 		} {
 			g := groupOf(c.masters)
-			g.members[0].clock.at = now
+			g.members[0].clock.at, g.members[0].clock.seen = now, now
 			for i := 1; i <= c.others; i++ {
 				g.members[i].clock.at, g.members[i].clock.seen = found+1, found+1
 				edit(&g.members[i].clock)
 			}
-			want := c.want && (what == "as ever" || what == "was set before that" || strings.HasSuffix(what, "any more"))
+			want := c.want && (what == "as ever" || strings.HasSuffix(what, "before that") || strings.HasSuffix(what, "any more"))
 			if got := g.agree(g.members[0], found, found-2, now); got != want {
 				t.Errorf("%d of %d others, %s: %v", c.others, c.masters-1, what, got)
 			}

@@ -943,6 +943,21 @@ func TestS72_a_newcomer_tells_of_a_clock_that_has_come_back(t *testing.T) {
 	}
 }
 
+// S72: another clock was set before, and has been right for long.
+func TestS72_a_step_is_told_of_though_another_clock_was_set_before(t *testing.T) {
+	f := apart(t, 3)
+	all := f.settledClient(t)
+	f[0].offset += 3 * time.Second
+	f.watched(all, hold+4*time.Second)
+	mustVote(t, all, -1, "")
+	before := f[1].marker
+	f[1].offset += 3 * time.Second
+	f.watched(all, 2*time.Second)
+	if f[1].marker == before {
+		t.Error("it is not told")
+	}
+}
+
 // L72: a clock is set back while a client is cut off, and the others write where it is now. The first
 // question that comes through again is late, so that its answer hides how far the clock went back. The
 // client does not take the place that it knew from before for one to which the clock was set forward.

@@ -272,6 +272,33 @@ var waiterTable = map[string][]string{
 		"missed A -> resting: repeat A", "over -> resting:",
 		"repeats A% -> resting: forget w1:0, timer 100ms",
 	},
+	"a repeat without an answer gives up nothing (L95)": {
+		"first -> asking: stop, ask w1:0", "over -> asking:",
+		"decided A- B- C~ -> resting: waits, timer 10s<=10.001s",
+		"missed A -> resting: repeat A", "over -> resting:",
+		"repeats A~ -> resting:",
+	},
+	"a waiter that has given up its place gives up nothing more (L95)": {
+		"first -> asking: stop, ask w1:0", "over -> asking:",
+		"missed A -> asking: repeat A", "over -> asking:",
+		"decided A- B~ C~ -> resting: waits, forget w1:0, timer 100ms",
+		"repeats A% -> resting:",
+	},
+	"a distrusted master is asked once more if its messages were missed meanwhile (L95)": {
+		"first -> asking: stop, ask w1:0", "over -> asking:",
+		"decided A- B- C~ -> resting: waits, timer 10s<=10.001s",
+		"missed A -> resting: repeat A", "over -> resting:",
+		"missed A -> resting:",
+		"repeats A% -> resting: repeat A", "over -> resting:",
+		"repeats A% -> resting: forget w1:0, timer 100ms",
+	},
+	"the grants that a waiter gives up are released behind the repeat (L32, L95)": {
+		"first -> asking: stop, ask w1:0", "over -> asking:",
+		"decided A- B- C~ -> resting: waits, timer 10s<=10.001s",
+		"missed A -> resting: repeat A",
+		"repeats A% -> resting: timer 100ms",
+		"over -> resting: forget w1:0",
+	},
 	"a master that a client distrusts is no loss if the others are a quorum, or the next ask is under way": {
 		"first -> asking: stop, ask w1:0", "over -> asking:",
 		"decided A- B% C- -> resting: waits, timer 10s<=10.001s",
