@@ -43,7 +43,7 @@ func (c *Client) Election(name string, opts ...LockOption) *Election {
 func (e *Election) Campaign(ctx context.Context, value string) (*Lease, error) {
 	name := e.mutex.lock.name
 	m := e.client.Mutex(name, append(slices.Clip(e.opts), Metadata(value))...)
-	lease, err := e.groups.during(ctx, e.client, []string{name}, m.Lock)
+	lease, err := e.groups.during(ctx, "lock", e.client, []string{name}, m.Lock)
 	if err == nil {
 		e.led.Store(lease)
 		for _, master := range e.client.members.Nodes() {

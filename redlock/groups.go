@@ -165,7 +165,9 @@ func (g *Groups) Semaphore(name string, permits int, opts ...SemaphoreOption) *S
 
 // Latch is Client.Latch in the group of the name.
 func (g *Groups) Latch(name string, count int) *Latch {
-	return g.clientOrFirst(name).Latch(name, count)
+	l := g.clientOrFirst(name).Latch(name, count)
+	l.groups = g
+	return l
 }
 
 // Election is Client.Election in the group of the name.
@@ -251,7 +253,7 @@ func (g *Groups) cutOff() bool {
 
 // during calls take with a context that ends when the names leave the group of the client; then it returns
 // ErrMoved, unless take has the lease already. Without groups they stay for ever.
-func (g *Groups) during(ctx context.Context, at *Client, names []string, take func(context.Context) (*Lease, error)) (*Lease, error) {
+func (g *Groups) during(ctx context.Context, op string, at *Client, names []string, take func(context.Context) (*Lease, error)) (*Lease, error) {
 	if g == nil {
 		return take(ctx)
 	}
@@ -259,7 +261,7 @@ func (g *Groups) during(ctx context.Context, at *Client, names []string, take fu
 	defer done()
 	lease, err := take(staying)
 	if err != nil && context.Cause(staying) == ErrMoved {
-		err = &Error{Op: "lock", Name: strings.Join(names, ","), Err: ErrMoved}
+		err = &Error{Op: op, Name: strings.Join(names, ","), Err: ErrMoved}
 	}
 	return lease, err
 }
@@ -358,7 +360,7 @@ func (h *home) untilMoved(k *call, take way) (*Lease, error) {
 	if err != nil {
 		return nil, err
 	}
-	lease, err := h.groups.during(k.ctx, l.client, h.names, func(ctx context.Context) (*Lease, error) {
+	lease, err := h.groups.during(k.ctx, "lock", l.client, h.names, func(ctx context.Context) (*Lease, error) {
 		caller := k.ctx
 		defer func() { k.ctx = caller }()
 		k.ctx = ctx

@@ -28,9 +28,10 @@ import (
 // at the same time, arrivals can be lost: then the latch opens late, never early. So use
 // masters that keep their data for latches without a waiter.
 type Latch struct {
-	lock  lock
-	count int
-	keys  wire.Latch
+	lock   lock
+	count  int
+	keys   wire.Latch
+	groups *Groups // nil without
 }
 
 const (

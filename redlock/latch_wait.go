@@ -30,6 +30,14 @@ type latchWaiter struct {
 
 // Wait returns when enough ids have arrived, or ctx ends.
 func (l *Latch) Wait(ctx context.Context) error {
+	_, err := l.groups.during(ctx, "wait", l.lock.client, []string{l.lock.name}, func(ctx context.Context) (*Lease, error) {
+		return nil, l.wait(ctx)
+	})
+	return err
+}
+
+// wait is Wait while the name stays in its group.
+func (l *Latch) wait(ctx context.Context) error {
 	c := l.lock.client
 	if err := l.lock.check(ctx, "wait"); err != nil {
 		return err
@@ -84,7 +92,7 @@ func (l *Latch) lookFor(ctx context.Context, o *lookout, w *latchWaiter) error {
 		}
 		last := reason(err)
 		if last == ErrClosed || errors.Is(last, ErrMoved) {
-			return err
+			return &Error{Op: "wait", Name: l.lock.name, Err: last}
 		}
 		c.mu.Lock()
 		o.last = last

@@ -108,6 +108,33 @@ func TestReal_S83_waiting_for_what_has_moved_ends(t *testing.T) {
 	noError(t, <-observed)
 }
 
+// L89: they are told as soon as their process knows the new map. A latch is looked at every 5 s only.
+func TestReal_L89_waiting_for_what_has_moved_ends_when_that_is_known(t *testing.T) {
+	t.Parallel()
+	for what, waits := range waitsForBoss {
+		t.Run(what, func(t *testing.T) {
+			t.Parallel()
+			all := startGroups(t, "a", "b")
+			all.spread(t, "a")
+			g := all.client(t)
+			movesTo(t, g, "boss", "a")
+			_, err := all.client(t).Election("boss").Campaign(ctx, "x")
+			noError(t, err)
+			ended := make(chan error, 1)
+			go func() { ended <- withPatience(func(ctx context.Context) error { return waits(ctx, g) }) }()
+			time.Sleep(second / 4) // it waits
+			all.spread(t, "b")
+			movesTo(t, g, "boss", "b")
+			select {
+			case err := <-ended:
+				mustBe(t, err, redlock.ErrMoved)
+			case <-time.After(second):
+				t.Error("it waits on")
+			}
+		})
+	}
+}
+
 // waitsForBoss are calls that wait, but not for a lock, and end when the name moves.
 var waitsForBoss = map[string]func(ctx context.Context, g *redlock.Groups) error{
 	"Campaign": func(ctx context.Context, g *redlock.Groups) error {

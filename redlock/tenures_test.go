@@ -271,7 +271,7 @@ func TestGroups_a_lease_that_was_granted_as_its_name_left_is_given(t *testing.T)
 	g := &Groups{}
 	g.newest.Store(&spread.Map{})
 	granted := &Lease{}
-	lease, err := g.during(context.Background(), nil, []string{"orders"}, func(context.Context) (*Lease, error) {
+	lease, err := g.during(context.Background(), "lock", nil, []string{"orders"}, func(context.Context) (*Lease, error) {
 		g.waiting[0].leave(ErrMoved)
 		return granted, nil
 	})
