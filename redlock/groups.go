@@ -266,7 +266,8 @@ func (g *Groups) during(ctx context.Context, op string, at *Client, names []stri
 	return lease, err
 }
 
-// Close closes all clients in parallel.
+// Close closes all clients in parallel, as Client.Close does. A stop that runs then, in whatever group, is
+// not waited for.
 func (g *Groups) Close() error { return g.named(closeAll(g.clients...)) }
 
 // named joins the errors of the clients.
