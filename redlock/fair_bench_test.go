@@ -25,7 +25,7 @@ type wait struct{ from, until time.Duration }
 func benchFairness(b *testing.B, opts ...redlock.MutexOption) {
 	const clients = 50
 	servers := redistest.StartN(b, 5)
-	mutexes := contenders(b, servers, clients, "fairness", opts...)
+	mutexes := contenders(b, redistest.URLs(servers), clients, "fairness", opts...)
 	before := commandsRun(b, servers)
 	var mu sync.Mutex
 	var waits []wait // in the order in which they ended; not the first of a client, which connects

@@ -12,6 +12,7 @@ import (
 
 	"github.com/gomodule/redigo/redis"
 
+	"github.com/quorumlock/quorumlock/internal/faultproxy"
 	"github.com/quorumlock/quorumlock/internal/redistest"
 	"github.com/quorumlock/quorumlock/redlock"
 )
@@ -22,21 +23,24 @@ import (
 // that the five masters ran for each acquisition.
 func BenchmarkHandOff(b *testing.B) {
 	for _, think := range []time.Duration{0, 5 * time.Millisecond} {
-		b.Run("think="+think.String(), func(b *testing.B) { benchHandOff(b, 8, think) })
+		b.Run("think="+think.String(), func(b *testing.B) { benchHandOff(b, 8, think, 0) })
 	}
 }
 
-// BenchmarkTurns is BenchmarkHandOff with two clients, which take turns: with and without Cached.
+// BenchmarkTurns is BenchmarkHandOff with two clients, which take turns: with and without Cached, beside the
+// masters and 10 ms away.
 func BenchmarkTurns(b *testing.B) {
-	b.Run("plain", func(b *testing.B) { benchHandOff(b, 2, 0) })
-	b.Run("cached", func(b *testing.B) { benchHandOff(b, 2, 0, redlock.Cached()) })
+	for _, away := range []time.Duration{0, 10 * time.Millisecond} {
+		b.Run("away="+away.String()+"/plain", func(b *testing.B) { benchHandOff(b, 2, 0, away) })
+		b.Run("away="+away.String()+"/cached", func(b *testing.B) { benchHandOff(b, 2, 0, away, redlock.Cached()) })
+	}
 }
 
 // contenders are clients with connections of their own, which want one lock.
-func contenders(b *testing.B, servers []*redistest.Server, clients int, name string, opts ...redlock.MutexOption) []*redlock.Mutex {
+func contenders(b *testing.B, addrs []string, clients int, name string, opts ...redlock.MutexOption) []*redlock.Mutex {
 	mutexes := make([]*redlock.Mutex, clients)
 	for i := range mutexes {
-		c, err := redlock.Dial(context.Background(), redistest.URLs(servers), redlock.WithRestartGuard(0))
+		c, err := redlock.Dial(context.Background(), addrs, redlock.WithRestartGuard(0))
 		if err != nil {
 			b.Fatal(err)
 		}
@@ -46,9 +50,19 @@ func contenders(b *testing.B, servers []*redistest.Server, clients int, name str
 	return mutexes
 }
 
-func benchHandOff(b *testing.B, clients int, think time.Duration, opts ...redlock.MutexOption) {
+func benchHandOff(b *testing.B, clients int, think, away time.Duration, opts ...redlock.MutexOption) {
 	servers := redistest.StartN(b, 5)
-	mutexes := contenders(b, servers, clients, "hand-off", opts...)
+	addrs := redistest.URLs(servers)
+	if away > 0 {
+		addrs = nil
+		for _, s := range servers {
+			p := faultproxy.Start(b, s.Addr())
+			p.Delay(faultproxy.Requests, away/2)
+			p.Delay(faultproxy.Replies, away/2)
+			addrs = append(addrs, p.Addr())
+		}
+	}
+	mutexes := contenders(b, addrs, clients, "hand-off", opts...)
 	before := commandsRun(b, servers)
 	var mu sync.Mutex
 	var gaps []time.Duration
