@@ -54,12 +54,11 @@ func benchHandOff(b *testing.B, clients int, think, away time.Duration, opts ...
 	servers := redistest.StartN(b, 5)
 	addrs := redistest.URLs(servers)
 	if away > 0 {
-		addrs = nil
-		for _, s := range servers {
-			p := faultproxy.Start(b, s.Addr())
+		var proxies []*faultproxy.Proxy
+		addrs, proxies = realMasters(servers).behindProxies(b)
+		for _, p := range proxies {
 			p.Delay(faultproxy.Requests, away/2)
 			p.Delay(faultproxy.Replies, away/2)
-			addrs = append(addrs, p.Addr())
 		}
 	}
 	mutexes := contenders(b, addrs, clients, "hand-off", opts...)

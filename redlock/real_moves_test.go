@@ -117,12 +117,7 @@ func TestReal_L89_waiting_for_what_has_moved_ends_when_that_is_known(t *testing.
 			all := startGroups(t, "a", "b")
 			all.spread(t, "a")
 			g := all.client(t)
-			movesTo(t, g, "boss", "a")
-			_, err := all.client(t).Election("boss").Campaign(ctx, "x")
-			noError(t, err)
-			ended := make(chan error, 1)
-			go func() { ended <- withPatience(func(ctx context.Context) error { return waits(ctx, g) }) }()
-			time.Sleep(second / 4) // it waits
+			ended := all.waitForBoss(t, g, waits)
 			all.spread(t, "b")
 			movesTo(t, g, "boss", "b")
 			select {
@@ -133,6 +128,18 @@ func TestReal_L89_waiting_for_what_has_moved_ends_when_that_is_known(t *testing.
 			}
 		})
 	}
+}
+
+// waitForBoss has a process wait for the boss in group a, where another one is it.
+func (g realGroups) waitForBoss(t testing.TB, who *redlock.Groups, waits func(context.Context, *redlock.Groups) error) (ended chan error) {
+	t.Helper()
+	movesTo(t, who, "boss", "a")
+	_, err := g.client(t).Election("boss").Campaign(ctx, "x")
+	noError(t, err)
+	ended = make(chan error, 1)
+	go func() { ended <- withPatience(func(ctx context.Context) error { return waits(ctx, who) }) }()
+	time.Sleep(second / 4) // it waits
+	return ended
 }
 
 // waitsForBoss are calls that wait, but not for a lock, and end when the name moves.
@@ -158,12 +165,7 @@ func TestReal_S83_waiting_in_a_group_that_is_out_of_reach_ends(t *testing.T) {
 			all := startGroups(t, "a", "b")
 			all.spread(t, "a")
 			g, proxies := all.proxied(t)
-			movesTo(t, g, "boss", "a")
-			_, err := all.client(t).Election("boss").Campaign(ctx, "x")
-			noError(t, err)
-			ended := make(chan error, 1)
-			go func() { ended <- withPatience(func(ctx context.Context) error { return waits(ctx, g) }) }()
-			time.Sleep(second / 4) // it waits
+			ended := all.waitForBoss(t, g, waits)
 			for _, p := range proxies["a"] {
 				p.Refuse()
 				p.Reset()
