@@ -7,6 +7,9 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/yuin/gopher-lua"
+	"github.com/yuin/gopher-lua/parse"
 )
 
 // The hashes are constants so that nothing computes SHA-1 at run time (FIPS).
@@ -33,4 +36,39 @@ func TestScripts_has_every_file(t *testing.T) {
 	if err != nil {
 		t.Error(err)
 	}
+}
+
+// A script that calls a function of a library that it does not name fails only when it comes there.
+func TestScripts_use_no_function_that_they_lack(t *testing.T) {
+	redis := strings.Fields("redis KEYS ARGV string math table tonumber tostring type ipairs pairs unpack pcall error select next")
+	for _, s := range Scripts {
+		chunk, err := parse.Parse(strings.NewReader(s.Source), s.Name)
+		if err != nil {
+			t.Errorf("%s: %v", s.Name, err)
+			continue
+		}
+		proto, err := lua.Compile(chunk, s.Name)
+		if err != nil {
+			t.Errorf("%s: %v", s.Name, err)
+			continue
+		}
+		for _, name := range globals(proto) {
+			if !slices.Contains(redis, name) {
+				t.Errorf("%s uses %s, which neither it nor its libraries define", s.Name, name)
+			}
+		}
+	}
+}
+
+// globals returns the names that a compiled script reads or writes without having defined them.
+func globals(p *lua.FunctionProto) (names []string) {
+	for _, code := range p.Code {
+		if op := int(code >> 26); op == lua.OP_GETGLOBAL || op == lua.OP_SETGLOBAL {
+			names = append(names, p.Constants[code&(1<<18-1)].String())
+		}
+	}
+	for _, inner := range p.FunctionPrototypes {
+		names = append(names, globals(inner)...)
+	}
+	return names
 }

@@ -1,4 +1,4 @@
--- needs: counter lengthen queue
+-- needs: counter lengthen queue register
 -- ask: register for a lock, or refresh the registration, give up the grant of an earlier ask,
 -- and take the lock if it is our turn.
 -- KEYS[1] lock   KEYS[2] queue   KEYS[3] entries   KEYS[4] marker

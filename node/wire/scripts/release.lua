@@ -1,11 +1,12 @@
 -- release_short: release if the lock is ours, its counter is not below its token, and there
 -- are no waiters. This is the usual case, and needs no function of the libraries.
+local holder, queued = redis.pcall('get', KEYS[1]), redis.pcall('exists', KEYS[2]) ~= 0
 local token = ARGV[2] ~= 'hold' and ARGV[2]
-if not ARGV[3] and redis.pcall('get', KEYS[1]) == ARGV[1] and redis.pcall('exists', KEYS[2]) == 0
+if holder == ARGV[1] and not queued and not ARGV[3]
   and (not token or token == redis.pcall('get', string.sub(KEYS[4], 1, -7) .. 'token:' .. string.sub(KEYS[2], #KEYS[4] + 1))) then
   return redis.call('del', KEYS[1])
 end
--- needs: counter lengthen ours queue call
+-- needs: counter ours queue call
 -- release: delete the lock if it is ours, leave the queue, and hand the lock on.
 -- Every value of the same waiter is ours, whichever of its asks arrived last at this
 -- master. A lock that stays has no holder from then on: see ours.
@@ -35,13 +36,12 @@ local function keep(holder, ms)
   end
 end
 
-local holder = redis.pcall('get', lock)
 if type(holder) ~= 'string' then
   holder = nil -- absent, or not a string
 end
-local was = holder and string.match(holder, '^' .. kept .. '(.*)') -- its holder, who has released it before
+local was = holder and string.sub(holder, 1, 1) == kept and string.sub(holder, 2) -- its holder, who has released it before
 local stays, earlier = false, false -- the lock stays, and ends earlier than it would have
-if holder and waiterOf(was or holder) == waiter then
+if holder and (holder == ARGV[1] or waiterOf(was or holder) == waiter) then
   if ARGV[2] and ARGV[2] ~= 'hold' and ARGV[2] ~= '-' then
     raise(counterOf(queue, marker), ARGV[2])
   end
@@ -59,7 +59,7 @@ elseif holder then
 end
 -- If the lock was deleted, no error may be returned from here on; if it was not, leave may
 -- return one.
-if redis.pcall('exists', queue) ~= 0 then
+if queued then
   local led = was and leads(queue, entries, marker, waiter)
   leave(queue, entries, waiter)
   local free = answer == 1 and not stays or answer == 0 and redis.pcall('exists', lock) == 0

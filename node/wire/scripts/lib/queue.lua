@@ -1,4 +1,4 @@
--- queue: the library of the scripts that queue a waiter or hand a lock on.
+-- queue: the library, after counter, of the scripts that hand a lock on.
 -- Every master has the queue of a lock: a sorted set of waiters by ticket, and a hash
 -- with an entry for each: its deadline on this master's clock in ms, how it is served, and
 -- the value of its last ask. A value is WAITER:N, then a space and metadata, if there is
@@ -19,20 +19,6 @@ local pause = '/'
 local function waiterOf(value)
   local waiter, nonce = string.match(value, '^([^ /]*/([a-z2-7]*)/W?0?[PC]?[0-9a-z]+):%d')
   return nonce and #nonce == 16 and waiter or value
-end
-
-local function askOf(value)
-  return tonumber(string.match(value, '^[^ ]*:(%d+)'))
-end
-
--- queues returns whether the holder of a lock queues when it wants the lock again: 0 it does;
--- 1 no, it uses another library, which publishes nothing on release; 2 no, it polls or only
--- tries.
-local function queues(holder)
-  if not holder or string.find(holder, '^[^ /]*/[a-z2-7]*/C?[0-9a-z]*:%d') then
-    return 0
-  end
-  return string.find(holder, '^[^ /]*/[a-z2-7]*/0?P[0-9a-z]*:%d') and 2 or 1
 end
 
 -- leave removes a waiter from a queue. It fails while the master accepts no writes, so that
@@ -110,13 +96,6 @@ local function tell(lock, marker, waiter, value, what)
   return redis.pcall('publish', channelOf(marker, waiter), mark .. '\n' .. #lock .. what .. ' ' .. lock .. value) ~= 0
 end
 
--- want notifies the holder of a cached lock that another client waits for the lock.
-local function want(lock, marker, holder)
-  if holder and string.find(holder, '^[^ /]*/[a-z2-7]*/C[0-9a-z]*:%d') then
-    tell(lock, marker, waiterOf(holder), holder, ':c')
-  end
-end
-
 -- first returns the registered waiter with the lowest ticket, after the given number of others:
 -- its name, for how many ms it stays registered, how it is served, and its value. It removes
 -- expired waiters. A pause with more time left than its length has expired, too: the clock was
@@ -147,16 +126,6 @@ local function head(queue, entries, marker, moment, asker)
     end
     leave(queue, entries, waiter, true)
   end
-end
-
--- left returns for how many more ms a lock is held, or a pause lasts.
-local function left(lock, queue, entries)
-  local ms = redis.call('pttl', lock)
-  if ms == -2 then
-    local waiter, rest = first(queue, entries)
-    ms = waiter == pause and rest or ms
-  end
-  return ms
 end
 
 -- call notifies the first present waiters to ask, since the lock ends earlier than they know, or is
@@ -229,44 +198,4 @@ local function pass(lock, queue, entries, marker, hold)
   else
     pcall(give, lock, queue, entries, marker)
   end
-end
-
--- together extends a sorted set, and the keys that describe its members, to ttl ms at least. One
--- of the keys may be new, after a loss (L36). If the set is new, the other keys describe no
--- member: one may be from before the clock was set back, and its end is set, even if it is
--- later (L65).
-local function together(ttl, set, ...)
-  local left = redis.call('pttl', set)
-  if left < tonumber(ttl) then
-    redis.call('pexpire', set, ttl)
-  end
-  for _, key in ipairs({...}) do
-    if left < 0 or redis.call('pttl', key) < tonumber(ttl) then
-      redis.call('pexpire', key, ttl)
-    end
-  end
-end
-
--- register queues a waiter for stay ms, or refreshes its entry. It returns the error of a user
--- without the permission.
-local function register(queue, entries, waiter, ticket, stay, how, value, moment)
-  local queued = redis.pcall('zadd', queue, ticket, waiter)
-  if type(queued) == 'table' and queued.err then
-    return queued
-  end
-  redis.call('hset', entries, waiter, whole(moment + stay) .. ' ' .. how .. ' ' .. value)
-  together(stay, queue, entries)
-end
-
--- overtaken reports whether a later ask of the waiter has arrived before.
-local function overtaken(entries, waiter, n)
-  local entry = redis.pcall('hget', entries, waiter)
-  local known = type(entry) == 'string' and string.match(entry, '^%d+ %S+ (.*)$')
-  return known and askOf(known) > n
-end
-
--- before reports whether a waiter with that ticket precedes another one.
-local function before(ticket, waiter, otherTicket, other)
-  local a, b = tonumber(ticket), tonumber(otherTicket)
-  return a < b or a == b and waiter < other
 end
