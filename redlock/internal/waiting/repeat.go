@@ -50,29 +50,38 @@ func (w *Waiter) repeated(e event, fx *effects) {
 	case again:
 		w.repeat(master, e, fx)
 	default:
-		w.distrusts(e, fx)
+		w.revises(e, fx)
 	}
 }
 
-// distrusts notes a master that we have ceased to trust since the ask was decided. It may have
-// handed us the lock, and that does not count. Once no quorum can grant the lock any more, the waiter
-// gives up what it was handed, as after an ask that no quorum has answered (L95). The outcome of the
-// last ask stays what it was: the next ask tells what has become of it.
-func (w *Waiter) distrusts(e event, fx *effects) {
+// revises notes what a master has answered to a repeat, if that changes whether it may grant the
+// lock: a master that had failed refuses it, or we have ceased to trust a master since the ask was
+// decided. Such a master may have handed us the lock, and that does not count. Once no quorum can grant
+// the lock any more, the waiter gives up what it was handed, as after an ask that no quorum has answered
+// (L95). The outcome of the last ask stays what it was: the next ask tells what has become of it.
+func (w *Waiter) revises(e event, fx *effects) {
 	a := &w.ask
-	if w.state != resting || a.id == "" || a.value != e.value || !errors.Is(e.ballot.Reply.Err, guard.ErrQuarantined) {
+	if w.state != resting || a.id == "" || a.value != e.value {
 		return
 	}
-	a.record(e.master, e.ballot, e.at)
-	tally := quorum.NewTally(w.masters())
-	for _, b := range a.ballots {
-		tally.Count(b.Vote)
+	distrusted := errors.Is(e.ballot.Reply.Err, guard.ErrQuarantined)
+	if distrusted || e.ballot.Vote == quorum.Refused && a.ballots[e.master].Vote == quorum.Failed {
+		a.record(e.master, e.ballot, e.at)
 	}
-	if !tally.Unreachable() {
+	if !distrusted || !unreachable(a.ballots) {
 		return
 	}
 	if !w.keepsPlace() {
 		w.giveUp(fx)
 	}
 	fx.timer = pause{w.queue.all.RetryInterval, forever}
+}
+
+// unreachable reports whether the masters that failed leave no quorum.
+func unreachable(ballots []quorum.Ballot) bool {
+	tally := quorum.NewTally(len(ballots))
+	for _, b := range ballots {
+		tally.Count(b.Vote)
+	}
+	return tally.Unreachable()
 }

@@ -278,6 +278,16 @@ var waiterTable = map[string][]string{
 		"missed A -> resting: repeat A", "over -> resting:",
 		"repeats A~ -> resting:",
 	},
+	"a master that refuses a repeat is a quorum with one that is trusted, though it had failed (L95)": {
+		"first -> asking: stop, ask w1:0", "over -> asking:",
+		"decided A- B- C~ -> resting: waits, timer 10s<=10.001s",
+		"missed C -> resting: repeat C", "over -> resting:",
+		"repeats C- -> resting:",
+		"missed A -> resting: repeat A", "over -> resting:",
+		"repeats A% -> resting:",
+		"missed C -> resting: repeat C", "over -> resting:",
+		"repeats C% -> resting: forget w1:0, timer 100ms",
+	},
 	"a waiter that has given up its place gives up nothing more (L95)": {
 		"first -> asking: stop, ask w1:0", "over -> asking:",
 		"missed A -> asking: repeat A", "over -> asking:",
