@@ -111,7 +111,7 @@ func TestFindings_about_all_masters(t *testing.T) {
 		mixed[i].RunID = string(rune('a' + i))
 	}
 	mixed[0].MinReplicas, mixed[1].Quarantine = "1", span(time.Second)
-	both := finding{warning, []string{mixed[0].Node, mixed[1].Node, mixed[2].Node}, "only 1 of 3 vote and store locks, 2 are needed", "No new lock can be taken until more of them do."}
+	both := finding{warning, []string{mixed[0].Node, mixed[1].Node, mixed[2].Node}, "only 1 of 3 vote and store locks, 2 are needed", "They grant no new lock until more of them do."}
 	if found := judge(mixed, 50*time.Millisecond, guard.GroupID{}); !slices.ContainsFunc(found, func(f finding) bool { return reflect.DeepEqual(f, both) }) {
 		t.Errorf("found %+v, want %+v among them", found, both)
 	}

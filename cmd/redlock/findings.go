@@ -313,27 +313,50 @@ func slow(f facts, nodeTimeout time.Duration) finding {
 		Do: fmt.Sprintf("The node timeout is %v: answers that come later do not count. Raise it (WithNodeTimeout, --node-timeout).", nodeTimeout)}
 }
 
+// lacking finds what too few of the masters do for a quorum: nothing, or the worst of it.
+func lacking(all []facts, nodes []string) []finding {
+	answered, voting, storing, granting := 0, 0, 0, 0
+	for _, f := range all {
+		if f.Error != "" {
+			continue
+		}
+		answered++
+		votes, stores := f.Quarantine == 0 && !f.NoMarker, f.refuses() == ""
+		if votes {
+			voting++
+		}
+		if stores {
+			storing++
+		}
+		if votes && stores {
+			granting++
+		}
+	}
+	need := quorum.Size(len(all))
+	for _, of := range []struct {
+		masters  int
+		do       string
+		severity severity
+		then     string
+	}{
+		{answered, "answer", critical, "They grant no lock."},
+		{storing, "store locks", critical, "They grant no lock."},
+		{voting, "vote", warning, "They grant no new lock until more of them do."},
+		{granting, "vote and store locks", warning, "They grant no new lock until more of them do."},
+	} {
+		if of.masters < need {
+			return []finding{{of.severity, nodes, fmt.Sprintf("only %d of %d %s, %d are needed", of.masters, len(all), of.do, need), of.then}}
+		}
+	}
+	return nil
+}
+
 // together are the findings about all masters.
 func together(all []facts) []finding {
-	var found []finding
 	nodes := make([]string, len(all))
-	answered, voting, storing, granting := 0, 0, 0, 0
 	servers, groups := map[string][]string{}, map[string]bool{}
 	for i, f := range all {
 		nodes[i] = f.Node
-		if f.Error == "" {
-			answered++
-			votes, stores := f.Quarantine == 0 && !f.NoMarker, f.refuses() == ""
-			if votes {
-				voting++
-			}
-			if stores {
-				storing++
-			}
-			if votes && stores {
-				granting++
-			}
-		}
 		if f.Group != "" {
 			groups[f.Group] = true
 		}
@@ -341,19 +364,7 @@ func together(all []facts) []finding {
 			servers[f.RunID] = append(servers[f.RunID], f.Node)
 		}
 	}
-	if answered < quorum.Size(len(all)) {
-		found = append(found, finding{critical, nodes, fmt.Sprintf("only %d of %d answer, %d are needed", answered, len(all), quorum.Size(len(all))),
-			"No lock can be taken."})
-	} else if storing < quorum.Size(len(all)) {
-		found = append(found, finding{critical, nodes, fmt.Sprintf("only %d of %d store locks, %d are needed", storing, len(all), quorum.Size(len(all))),
-			"No lock can be taken."})
-	} else if voting < quorum.Size(len(all)) {
-		found = append(found, finding{warning, nodes, fmt.Sprintf("only %d of %d vote, %d are needed", voting, len(all), quorum.Size(len(all))),
-			"No new lock can be taken until more of them do."})
-	} else if granting < quorum.Size(len(all)) {
-		found = append(found, finding{warning, nodes, fmt.Sprintf("only %d of %d vote and store locks, %d are needed", granting, len(all), quorum.Size(len(all))),
-			"No new lock can be taken until more of them do."})
-	}
+	found := lacking(all, nodes)
 	if len(groups) > 1 {
 		found = append(found, finding{critical, nodes, "do not belong to one group",
 			"Some clients have another list of masters than others: give all of them the same, or use redlock init --regroup."})

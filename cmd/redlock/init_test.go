@@ -1,6 +1,7 @@
 package main
 
 import (
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -54,6 +55,32 @@ func TestInit_refuses_masters_that_have_locks(t *testing.T) {
 			t.Errorf("%s was marked", s.Addr())
 		}
 	}
+}
+
+// A master that is full would be marked in vain, after others were.
+func TestInit_marks_no_master_where_one_stores_nothing(t *testing.T) {
+	t.Parallel()
+	masters := redistest.StartN(t, 3)
+	refuse := func(flags ...string) {
+		t.Helper()
+		was := make([]any, len(masters))
+		for i, s := range masters {
+			was[i], _ = s.Do("GET", "redlock:marker")
+		}
+		masters[2].Do("CONFIG", "SET", "maxmemory", "1")
+		c := clitest.OnMasters(t, masters, append([]string{"init"}, flags...)...).Begin()
+		c.WantExit(cli.ExitFailure)
+		c.WantStderr(masters[2].Addr(), "OOM")
+		masters[2].Do("CONFIG", "SET", "maxmemory", "0")
+		for i, s := range masters {
+			if is, _ := s.Do("GET", "redlock:marker"); !reflect.DeepEqual(is, was[i]) {
+				t.Errorf("init %q: %s has the marker %q, had %q", flags, s.Addr(), is, was[i])
+			}
+		}
+	}
+	refuse()
+	clitest.OnMasters(t, masters, "init").Begin().WantExit(0)
+	refuse("--regroup", "--group", "other")
 }
 
 // Beside masters in use, the one without a marker is named, and the reason is given

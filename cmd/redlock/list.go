@@ -260,7 +260,7 @@ func (s *stored) read(ctx context.Context, m *node.Master, prefix string, limit 
 	s.values, s.left, s.shared = map[string]string{}, map[string]time.Duration{}, map[string]bool{}
 	cursor := "0"
 	for looked := 0; looked < limit; looked += pageSize {
-		reply, err := ask(ctx, m, "SCAN", cursor, "MATCH", glob(prefix)+"*", "COUNT", strconv.Itoa(pageSize))
+		reply, err := ask(ctx, m, "SCAN", cursor, "MATCH", glob(prefix)+"*", "COUNT", strconv.Itoa(min(pageSize, limit-looked)))
 		if err != nil {
 			s.err = err
 			return

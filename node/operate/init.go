@@ -22,7 +22,7 @@ var ErrNotNew = errors.New("not new")
 // have lost its memory. Init returns one line for each master: the action that it took.
 //
 // It marks all masters or, as far as it can know before, none. It writes nothing if a
-// master cannot be reached, is a replica, is the same server as another, holds what
+// master cannot be reached, stores nothing, is a replica, is the same server as another, holds what
 // may be a lock, or was used before (ErrNotNew). A master that has only been marked by a
 // client that met it is as new as before, until its restart guard has passed. Init goes
 // on only with an Init that failed halfway or runs at the same time: beside masters that
@@ -104,12 +104,16 @@ func (s sites) mustBeginTogether() error {
 	case inUse > 0:
 		return s.each((*site).mustVote)
 	}
-	return s.each(func(each *site) error {
+	err := s.each(func(each *site) error {
 		if each.unused() {
 			return nil // which was looked at before
 		}
 		return each.mustBeEmpty()
 	})
+	if err != nil {
+		return err
+	}
+	return s.each((*site).mustStore)
 }
 
 // besideMastersInUse says once why some masters without a marker are not new.

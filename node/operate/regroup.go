@@ -42,8 +42,11 @@ func Regroup(ctx context.Context, addrs []string, group string, c node.Config) (
 	for _, each := range s {
 		each.spread, each.group.Map = m, m.String()
 	}
-	// What cannot be read is found before any client is shut out.
+	// What cannot be read or written is found before any client is shut out.
 	if _, err := s.known(); err != nil {
+		return nil, err
+	}
+	if err := s.each((*site).mustStore); err != nil {
 		return nil, err
 	}
 	if err := s.move(); err != nil {

@@ -12,7 +12,6 @@ import (
 	"github.com/quorumlock/quorumlock/drift"
 	"github.com/quorumlock/quorumlock/internal/spread"
 	"github.com/quorumlock/quorumlock/node"
-	"github.com/quorumlock/quorumlock/node/wire"
 )
 
 // Spread spreads names over these groups, which are among those of the given masters. Masters of all
@@ -258,13 +257,6 @@ func (f *fleet) open(ctx context.Context) error {
 // mustBeWhole refuses masters of a group that has other masters, or another name.
 func (s *site) mustBeWhole() error {
 	return s.group.Differs(s.marker.Group)
-}
-
-// mustStore refuses a master that stores nothing, because it is full, say: it would be told no map, after others
-// were told one. The SET is only for a key that exists, and nobody writes this one, so nothing is written.
-func (s *site) mustStore() error {
-	_, err := s.ask(&wire.Command{Op: wire.OpRead, Name: "SET", Keys: []string{s.config.KeyPrefix + reservedKeys + "stores"}, Args: []string{"", "XX"}})
-	return err
 }
 
 func (f *fleet) close() {
