@@ -675,3 +675,10 @@ func TestL91_groups_give_back_in_every_group_what_was_worked_under(t *testing.T)
 		}
 	}
 }
+
+func TestGroups_no_group_has_no_names(t *testing.T) {
+	g := groupsOf(t, newGroup(t, "a", "1:a"))
+	if group, err := g.Group(); err == nil {
+		t.Errorf("Group of no names: %q", group)
+	}
+}
