@@ -195,7 +195,7 @@ func advice(err error, before string) string {
 }
 
 func prefixed(text string) string {
-	return program + ": " + Spoken(strings.TrimPrefix(text, "redlock: "))
+	return program + Spoken(strings.Replace(": "+text, ": redlock: ", ": ", 1)) // it may stand behind the name of a group
 }
 
 // Spoken puts Go's words for the end of a context, and for what a flag says, into plain

@@ -96,7 +96,7 @@ func TestAn_error_in_a_log_says_once_what_many_masters_said(t *testing.T) {
 		Votes: []redlock.Vote{quarantined("a:1", "24.785s"), {Node: "b:1", Vote: quorum.Granted}, quarantined("c:1", "24.783s")}}
 	var out strings.Builder
 	Complain(&out, fmt.Errorf("not now: %w", failed))
-	want := `redlock: not now: redlock: lock "n": no quorum (1 of 3 granted, 2 needed: a:1, c:1 quarantined for another 25s: it restarted; b:1 granted)` + "\n"
+	want := `redlock: not now: lock "n": no quorum (1 of 3 granted, 2 needed: a:1, c:1 quarantined for another 25s: it restarted; b:1 granted)` + "\n"
 	if out.String() != want {
 		t.Errorf("it says\n%swant\n%s", &out, want)
 	}
