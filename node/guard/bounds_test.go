@@ -61,6 +61,16 @@ func TestBounds_a_clock_that_is_read_often_stands_still(t *testing.T) {
 	}
 }
 
+// A clock that goes in steps of 16 ms does not stand still because an answer is late.
+func TestBounds_a_late_answer_shows_no_clock_that_stands_still(t *testing.T) {
+	b := &bounds{factor: 0.01, longest: hold, tolerance: drift.Tolerance}
+	node := time.Unix(1, 0)
+	b.read(reading{node: node, sent: 0, came: 10 * ms})
+	if b.still(reading{node: node, sent: 10 * ms, came: 10*ms + standsFor}) {
+		t.Error("stands still")
+	}
+}
+
 // What bounds our own clock from above gets better only, and is known of a clock that stands.
 func TestLimit_by_readings(t *testing.T) {
 	first := reading{node: time.Unix(100, 0)}

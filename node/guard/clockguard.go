@@ -260,7 +260,7 @@ func (g *Group) estimate(s *standing, t *timepiece, now time.Duration) (w estima
 // that (L93).
 func (g *Guard) mustTell(now time.Duration) bool {
 	t := &g.time
-	if !g.tell || now >= t.found+g.hold() || g.group.AtLeast() > 1+g.config.DriftFactor || !g.group.agree(g.standing, t.found, t.from, now) {
+	if !g.tell || now >= t.found+g.hold() || g.group.AtLeast() > 1+g.config.DriftFactor || !g.group.agree(g.standing, &t.bounds, now, min(2*HeardWithin, g.hold()/2)) {
 		return false
 	}
 	g.tell = !g.written(now)
@@ -277,10 +277,9 @@ func (g *Guard) written(now time.Duration) bool {
 	return w.offsets > 0 && w.low > t.was+t.drift(now-t.found) && t.against(now, w.low, w.high) <= 0
 }
 
-// agree reports whether the clocks of as many other masters as make a quorum with the given one were
-// looked at after its step was found, are right, and were not found to be set, too, since the instant
-// from: then our own clock stood still (L93).
-func (g *Group) agree(s *standing, found, from, now time.Duration) bool {
+// agree reports whether the clocks of as many other masters as make a quorum with the given one are right,
+// and stayed where they were when it was found to be set.
+func (g *Group) agree(s *standing, step *bounds, now, patience time.Duration) bool {
 	if g == nil {
 		return false
 	}
@@ -288,7 +287,7 @@ func (g *Group) agree(s *standing, found, from, now time.Duration) bool {
 	defer g.mu.Unlock()
 	right := 1
 	for _, m := range g.members {
-		if m != s && m.clock.seen > found && m.clock.fit(now) && m.clock.found <= from {
+		if m != s && m.clock.fit(now) && m.clock.stayed(step, now, patience) {
 			right++
 		}
 	}

@@ -37,8 +37,10 @@ type bounds struct {
 	stood   time.Duration // and at least so far if it was not set back while we did not look (L72)
 	out     time.Duration // until then the master does not vote, since the clock was set forward
 	found   time.Duration // when that was found
+	by      time.Duration // how far it was certainly set
 	from    time.Duration // and since when it was set, at the earliest
 	was     time.Duration // before it was at most so far ahead, counted to when that was found
+	most    time.Duration // by its last reading it was set at most so far since those before
 	doubt   time.Duration // until then the master does not vote, since the clock was set back
 	back    time.Duration // how far it was set back then
 	placed  time.Time     // since when it has been where it is, by itself and as far as we have seen (S74)
@@ -110,12 +112,13 @@ func (b *bounds) read(r reading) (forward time.Duration) {
 	}
 	if forward > 0 {
 		b.out, b.placed = r.came+b.longest, r.node
-		b.found, b.from, b.was = r.came, b.capped, r.atLeast()-forward
+		b.found, b.by, b.from, b.was = r.came, forward, b.capped, r.atLeast()-forward
 	}
 	at := max(b.at, r.came)
-	within := b.drift(at - r.sent)
+	within, wider := b.drift(at-r.sent), b.drift(at-b.at)
 	atLeast, atMost := r.atLeast()-within, r.atMost()+within // at the instant at
-	switch wider := b.drift(at - b.at); {
+	b.most = atMost - (b.floor - wider)
+	switch {
 	case forward > 0:
 		// What a slow reading leaves open may be one more step, and is judged like one.
 		b.ceiling, b.capped, b.floor, b.stood = min(atMost, atLeast+sharp), r.sent, atLeast, atLeast
@@ -135,6 +138,14 @@ func (b *bounds) read(r reading) (forward time.Duration) {
 		b.last, b.lastWas = r.node, r.came
 	}
 	return forward
+}
+
+// stayed reports whether a look since the step of another clock was found shows that this one was not
+// set as far at the same time: so our own clock did not stand still instead (L93). An answer that is too
+// late to show that does not count, unless none has come in time for as long as patience: the step may be
+// one of that clock alone, and then it must be told of (S72).
+func (b *bounds) stayed(step *bounds, now, patience time.Duration) bool {
+	return b.seen > step.found && b.found <= step.from && (b.most < step.by || now >= step.found+patience)
 }
 
 // standsFor is how long a clock must have shown the same microsecond to stand still.

@@ -109,7 +109,7 @@ func TestGroup_most_clocks_went_back(t *testing.T) {
 // S72: our own clock is right if it agrees with those of as many other masters as make a quorum with
 // the one that seems wrong, that were looked at since, and that were not set, too, in that time (L93).
 func TestS72_who_agrees_with_our_own_clock(t *testing.T) {
-	const found, now = time.Minute, time.Minute + time.Second
+	const found, now, by = time.Minute, time.Minute + time.Second, time.Second
 	for _, c := range []struct {
 		masters, others int
 		want            bool
@@ -124,16 +124,22 @@ func TestS72_who_agrees_with_our_own_clock(t *testing.T) {
 			"was set then":             func(b *bounds) { b.found = found - 1 },
 			"is in doubt":              func(b *bounds) { b.doubt = now + 1 },
 			"is in no doubt any more":  func(b *bounds) { b.doubt = now },
+			"may have been set as far": func(b *bounds) { b.most = by },
 		} {
 			g := groupOf(c.masters)
-			g.members[0].clock.at, g.members[0].clock.seen = now, now
+			step := &g.members[0].clock
+			step.at, step.seen, step.found, step.from, step.by = now, now, found, found-2, by
 			for i := 1; i <= c.others; i++ {
-				g.members[i].clock.at, g.members[i].clock.seen = found+1, found+1
+				g.members[i].clock.at, g.members[i].clock.seen, g.members[i].clock.most = found+1, found+1, by-1
 				edit(&g.members[i].clock)
 			}
 			want := c.want && (what == "as ever" || strings.HasSuffix(what, "before that") || strings.HasSuffix(what, "any more"))
-			if got := g.agree(g.members[0], found, found-2, now); got != want {
+			if got := g.agree(g.members[0], step, now, time.Minute); got != want {
 				t.Errorf("%d of %d others, %s: %v", c.others, c.masters-1, what, got)
+			}
+			want = want || c.want && what == "may have been set as far"
+			if got := g.agree(g.members[0], step, now, time.Second); got != want {
+				t.Errorf("%d of %d others, %s, after a while: %v", c.others, c.masters-1, what, got)
 			}
 		}
 	}

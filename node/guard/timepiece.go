@@ -1,6 +1,9 @@
 package guard
 
-import "time"
+import (
+	"math"
+	"time"
+)
 
 // timepiece is what a client knows of one master's clock: its bounds, and how well we know it.
 // Readings, and what the other clients have written, go in; how far the clock was certainly set
@@ -89,7 +92,7 @@ func (t *timepiece) recall(now, low, high time.Duration) (moved time.Duration) {
 	switch moved = t.against(now, low, high); {
 	case moved > 0:
 		// What others have written does not depend on our clock: whether it stood still does not matter (L93).
-		t.state, t.out, t.found, t.from, t.was = familiar, now+t.longest, now, now, high
+		t.state, t.out, t.found, t.by, t.from, t.was = familiar, now+t.longest, now, math.MaxInt64, now, high
 	case moved < 0:
 		t.state, t.doubt, t.back = familiar, now+t.unsettled, -moved
 	default:

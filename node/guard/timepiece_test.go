@@ -823,15 +823,19 @@ func TestL71_a_late_answer_to_who_was_away_has_nobody_wait(t *testing.T) {
 	}
 }
 
-// clientThatMayStandStill is a client whose own clock goes on only while it looks at masters, once a second.
-func (f fleet) clientThatMayStandStill() (guards []*watched, looks func(d time.Duration, masters ...int)) {
+// clientThatMayStandStill is a client whose own clock goes on only with goes, and while it looks at masters, once
+// a second.
+func (f fleet) clientThatMayStandStill() (guards []*watched, goes func(d time.Duration), looks func(d time.Duration, masters ...int)) {
 	own := *f[0].clock
 	guards = f.clientBy(&own, careful, f.group(""))
-	return guards, func(d time.Duration, masters ...int) {
+	goes = func(d time.Duration) {
+		own.mono += d
+		own.wall = own.wall.Add(d)
+		f.pass(d)
+	}
+	return guards, goes, func(d time.Duration, masters ...int) {
 		for ; d > 0; d -= time.Second {
-			own.mono += time.Second
-			own.wall = own.wall.Add(time.Second)
-			f.pass(time.Second)
+			goes(time.Second)
 			for _, i := range masters {
 				guards[i].look()
 			}
@@ -844,7 +848,7 @@ func (f fleet) clientThatMayStandStill() (guards []*watched, looks func(d time.D
 func TestL71_who_stood_still_does_not_tell_later(t *testing.T) {
 	for _, alone := range []bool{false, true} {
 		f := apart(t, 3)
-		stood, looks := f.clientThatMayStandStill()
+		stood, _, looks := f.clientThatMayStandStill()
 		others := f.client(careful, "")
 		watched := func(d time.Duration, masters ...int) {
 			for ; d > 0; d -= time.Second {
@@ -873,7 +877,7 @@ func TestL71_who_stood_still_does_not_tell_later(t *testing.T) {
 func TestL93_who_stood_still_for_a_moment_does_not_tell_of_the_master_it_could_not_look_at(t *testing.T) {
 	for _, later := range []time.Duration{time.Second, hold / 2, hold + 3*time.Second} {
 		f := apart(t, 3)
-		_, watched := f.clientThatMayStandStill()
+		_, _, watched := f.clientThatMayStandStill()
 		watched(hold+3*time.Second, 0, 1, 2)
 		before := f[1].marker
 		f.pass(hold / 60) // and own stands still
@@ -888,7 +892,7 @@ func TestL93_who_stood_still_for_a_moment_does_not_tell_of_the_master_it_could_n
 // L93: the same, and it stood still while the last look at that master was under way.
 func TestL93_who_stood_still_while_it_looked_does_not_tell(t *testing.T) {
 	f := apart(t, 3)
-	stood, watched := f.clientThatMayStandStill()
+	stood, _, watched := f.clientThatMayStandStill()
 	watched(hold+3*time.Second, 0, 1, 2)
 	before := f[1].marker
 	f.pass(hold / 60) // and own stands still
@@ -900,6 +904,127 @@ func TestL93_who_stood_still_while_it_looked_does_not_tell(t *testing.T) {
 	watched(hold+3*time.Second, 0, 1, 2)
 	if f[1].marker != before {
 		t.Errorf("marked anew: %v, was %v", f[1].marker, before)
+	}
+}
+
+// L93: the same, and the first answer of that master is so late that it hides what the next one shows.
+func TestL93_who_stood_still_and_was_answered_late_does_not_tell(t *testing.T) {
+	f := apart(t, 3)
+	stood, _, watched := f.clientThatMayStandStill()
+	watched(hold+3*time.Second, 0, 1, 2)
+	before := f[1].marker
+	f.pass(hold / 60) // and own stands still
+	watched(time.Second, 0, 2)
+	watched(time.Second)
+	stood[1].edit = slowReply(600 * ms)
+	stood[1].look()
+	stood[1].edit = nil
+	watched(hold/2, 0, 2)
+	watched(hold+3*time.Second, 0, 1, 2)
+	if f[1].marker != before {
+		t.Errorf("marked anew: %v, was %v", f[1].marker, before)
+	}
+}
+
+// L93: the same, by a new client, in whose first look at that master it stands still.
+func TestL93_who_stood_still_in_its_first_look_does_not_tell(t *testing.T) {
+	f := apart(t, 3)
+	f.settledClient(t)
+	stood, goes, watched := f.clientThatMayStandStill()
+	watched(time.Second, 0, 2)
+	before, sent := f[1].marker, f[1].time()
+	goes(300 * ms)
+	f.pass(hold / 60) // and own stands still
+	stood[0].look()
+	stood[2].look()
+	goes(100 * ms)
+	stood[1].edit = func(e *Evidence) { e.Took, e.Time = 400*ms, sent }
+	stood[1].Look(stood[1].evidence())
+	stood[1].edit = nil
+	watched(hold/2, 0, 2)
+	watched(hold+10*time.Second, 0, 1, 2)
+	if f[1].marker != before {
+		t.Errorf("marked anew: %v, was %v", f[1].marker, before)
+	}
+}
+
+// L93: looks at all masters were under way when a client stood still: the answers of some came before, and that
+// of the last after it.
+func TestL93_who_stood_still_among_its_looks_does_not_tell(t *testing.T) {
+	f := apart(t, 3)
+	stood, goes, watched := f.clientThatMayStandStill()
+	watched(hold+3*time.Second, 0, 1, 2)
+	before := f[0].marker
+	goes(time.Second)
+	lookAll(stood[1:])
+	goes(ms)
+	f.pass(hold / 3) // and own stands still
+	stood[0].edit = func(e *Evidence) { e.Took = 2 * ms }
+	stood[0].look()
+	stood[0].edit = nil
+	goes(500 * ms)
+	stood[0].look()
+	if f[0].marker != before {
+		t.Errorf("marked anew: %v, was %v", f[0].marker, before)
+	}
+}
+
+// L93: a client stood still for a moment, which only the clock of the master shows that is near, or whose answer
+// is not late. By later answers of the others it knows that its own clock did.
+func TestL93_who_stood_still_does_not_tell_of_the_master_whose_answer_was_in_time(t *testing.T) {
+	for _, far := range []time.Duration{0, 40 * ms} {
+		for _, still := range []time.Duration{far + 35*ms, far + 50*ms, 200 * ms, 700 * ms} {
+			f := apart(t, 3)
+			stood, goes, looks := f.clientThatMayStandStill()
+			others := f.client(careful, "")
+			watched := func(d time.Duration) {
+				for ; d > 0; d -= time.Second {
+					looks(time.Second, 0, 1, 2)
+					lookAll(others)
+				}
+			}
+			farAway(stood[1:], far)
+			watched(hold + 3*time.Second)
+			before := f[0].marker
+			f.pass(still) // and own stands still
+			goes(time.Second / 2)
+			stood[0].look()
+			goes(still + ms)
+			for _, g := range stood[1:] {
+				g.edit = slowReply(still)
+				g.look()
+				g.edit = nil
+			}
+			farAway(stood[1:], far)
+			watched(4 * time.Second)
+			if f[0].marker != before {
+				t.Errorf("far %v, still %v: marked anew; others wait for %v, %v, %v", far, still, others[0].Rest(), others[1].Rest(), others[2].Rest())
+			}
+		}
+	}
+}
+
+// S72: the clock of a master that is near was set so little that those that are far away do not show whether our
+// own stood still. Leases may have ended early there, so it is told of while the step is news.
+func TestS72_a_step_that_far_masters_do_not_show_is_told_of(t *testing.T) {
+	for _, hold := range []time.Duration{2 * time.Second, hold} {
+		f, c := apart(t, 3), careful
+		c.Hold = hold
+		for _, w := range f {
+			w.marker.Hold = hold
+		}
+		guards := f.client(c, "")
+		farAway(guards[1:], 40*ms)
+		f.watched(guards, hold+5*time.Second)
+		before := f[0].marker
+		f[0].offset += 35 * ms
+		for range 10 {
+			f.pass(time.Second / 2)
+			lookAll(guards)
+		}
+		if f[0].marker == before {
+			t.Errorf("hold %v: it is not told of", hold)
+		}
 	}
 }
 
