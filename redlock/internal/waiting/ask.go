@@ -175,16 +175,27 @@ func (w *Waiter) reconsiders(called bool) (soon bool) {
 	return ok && c.Reconsider(w.ask.ballots, called)
 }
 
-// mayNotQueue reports whether so many masters refuse us the commands of a queue
-// that no quorum is left.
-func (w *Waiter) mayNotQueue() bool {
+// pollsWhileBarred is how many asks poll before one wants to queue again, after the masters did not let us.
+const pollsWhileBarred = 8
+
+// mayQueue has the waiter poll for a while if so many masters refuse us the commands of a queue that no
+// quorum is left. An operator may have taken a right by mistake, and gives it back (L96).
+func (w *Waiter) mayQueue(fx *effects) {
 	refused := 0
 	for _, b := range w.ask.ballots {
 		if b.Reply.Err != nil && errors.Is(b.Reply.Err, &wire.ServerError{Code: "NOPERM"}) {
 			refused++
 		}
 	}
-	return w.masters()-refused < w.queue.all.Members.Need()
+	was := w.queue.barred
+	w.queue.barred = w.masters()-refused < w.queue.all.Members.Need()
+	if !w.queue.barred {
+		return
+	}
+	w.polls, w.ask.polls = pollsWhileBarred, true
+	if !was {
+		fx.polls |= barred
+	}
 }
 
 // agreedTicket reads the ticket from the answers; zero if too few answered. It reports

@@ -3,6 +3,7 @@ package waiting
 import (
 	"log/slog"
 	"maps"
+	"math"
 	"slices"
 	"time"
 
@@ -47,6 +48,7 @@ type queue struct {
 	linger    drift.Timer
 	contended bool // a caller had to wait since linger fired last
 	wanted    bool // a caller has found the lock taken, or another caller in the queue; see Join
+	barred    bool // the masters did not let its last waiter queue that asked
 	yields    yields
 }
 
@@ -163,9 +165,11 @@ func (q *queue) add(l Lock, cl Claim) (w *Waiter, asks bool) {
 	o := l.Options()
 	w = &Waiter{
 		lock: l, claim: cl, queue: q,
-		came:   max(1, q.all.MastersTime().UnixMicro()),
-		ready:  make(chan struct{}, 1),
-		barred: o.Poll != nil,
+		came:  max(1, q.all.MastersTime().UnixMicro()),
+		ready: make(chan struct{}, 1),
+	}
+	if o.Poll != nil {
+		w.polls = math.MaxInt
 	}
 	if !o.AtOnce {
 		w.ticket = w.came

@@ -15,7 +15,7 @@ import (
 // missed repeats the ask at a master that can notify us again. A waiter that polls because no quorum
 // could asks anew, to queue.
 func (w *Waiter) missed(e event, fx *effects) {
-	if w.ask.polls && !w.barred && w.queue.all.hearing.reaches() {
+	if w.ask.polls && w.polls == 0 && w.queue.all.hearing.reaches() {
 		w.next(e, fx)
 		return
 	}

@@ -161,7 +161,8 @@ func (w *Waiter) begin(e event, fx *effects) {
 	if news {
 		fx.polls |= deaf
 	}
-	polls := w.barred || mute
+	polls := w.polls > 0 || mute
+	w.polls = max(0, w.polls-1)
 	if polls {
 		// Without a queue a release gives an attempt back. It may be late, and must find
 		// nothing of the next attempt.
@@ -258,9 +259,8 @@ func (w *Waiter) loses(e event, fx *effects) {
 	if e.why == ErrNoQuorum {
 		w.queue.all.hearing.excuse()
 	}
-	if !a.polls && w.mayNotQueue() {
-		w.barred, a.polls = true, true
-		fx.polls |= barred
+	if !a.polls {
+		w.mayQueue(fx)
 	}
 	if e.why == ErrNoQuorum && !w.keepsPlace() || a.polls {
 		// A waiter that cannot reach a quorum must not block clients that can. Nor must a
@@ -293,13 +293,9 @@ func (w *Waiter) answered(e event, fx *effects) {
 		held, _ = w.standing()
 	}
 	w.note(e.master, e.ballot, e.at)
-	x, explains := w.claim.(explaining)
 	switch {
-	case e.ballot.Vote == quorum.Failed && explains:
-		if why := x.Why(a.ballots); why != nil && !Passes(why) {
-			w.fails(why)
-			w.end(true, fx)
-		}
+	case e.ballot.Vote == quorum.Failed:
+		w.failedLate(fx)
 	case e.ballot.Vote != quorum.Refused || a.polls || a.id == "":
 	case w.settlesLate():
 		w.next(e, fx)
@@ -311,6 +307,26 @@ func (w *Waiter) answered(e event, fx *effects) {
 			fx.timer = w.untilFree()
 			fx.timer.atMost = max(0, fx.timer.atMost-a.decidedFor(e.now))
 		}
+	}
+}
+
+// failedLate ends the wait if the last failure explains that every later ask would be refused, too. If it shows
+// that the masters do not let us queue, the waiter polls.
+func (w *Waiter) failedLate(fx *effects) {
+	a := &w.ask
+	if x, ok := w.claim.(explaining); ok {
+		if why := x.Why(a.ballots); why != nil && !Passes(why) {
+			w.fails(why)
+			w.end(true, fx)
+			return
+		}
+	}
+	if a.polls || a.id == "" {
+		return
+	}
+	if w.mayQueue(fx); a.polls && w.state == resting {
+		w.giveUp(fx)
+		fx.timer = w.untilFree()
 	}
 }
 

@@ -3,6 +3,7 @@ package waiting
 import (
 	"errors"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -174,6 +175,28 @@ var waiterTable = map[string][]string{
 		"decided A- B- C+ -> resting: forget w2:0, timer 100ms<=10.001s",
 		"timer -> asking: stop, ask w3:0 polls", "over -> asking:",
 		"decided A+ B+ -> won: wake",
+	},
+	"one whom no master lets queue wants to queue again after eight polls (L96)": {
+		"first -> asking: stop, ask w1:0", "over -> asking:",
+		"decided A! B! C! -> resting: waits, barred, forget w1:0, timer 100ms",
+		"timer -> asking: stop, ask w2:0 polls", "over -> asking:", "decided A- B- C- -> resting: forget w2:0, timer 100ms<=10.001s",
+		"timer -> asking: stop, ask w3:0 polls", "over -> asking:", "decided A- B- C- -> resting: forget w3:0, timer 100ms<=10.001s",
+		"timer -> asking: stop, ask w4:0 polls", "over -> asking:", "decided A- B- C- -> resting: forget w4:0, timer 100ms<=10.001s",
+		"timer -> asking: stop, ask w5:0 polls", "over -> asking:", "decided A- B- C- -> resting: forget w5:0, timer 100ms<=10.001s",
+		"timer -> asking: stop, ask w6:0 polls", "over -> asking:", "decided A- B- C- -> resting: forget w6:0, timer 100ms<=10.001s",
+		"timer -> asking: stop, ask w7:0 polls", "over -> asking:", "decided A- B- C- -> resting: forget w7:0, timer 100ms<=10.001s",
+		"timer -> asking: stop, ask w8:0 polls", "over -> asking:", "decided A- B- C- -> resting: forget w8:0, timer 100ms<=10.001s",
+		"timer -> asking: stop, ask w9:0 polls", "over -> asking:", "decided A- B- C- -> resting: forget w9:0, timer 100ms<=10.001s",
+		"timer -> asking: stop, ask w10:0", "over -> asking:",
+		"decided A! B! C! -> resting: forget w10:0, timer 100ms",
+		"timer -> asking: stop, ask w11:0 polls",
+	},
+	"one whom no quorum lets queue, as the last answer shows, polls (L96)": {
+		"first -> asking: stop, ask w1:0", "over -> asking:",
+		"decided A! B- -> resting: waits, timer 10s<=10.001s",
+		"late C! -> resting: barred, forget w1:0, timer 100ms<=10.001s",
+		"late C! -> resting:",
+		"timer -> asking: stop, ask w2:0 polls",
 	},
 	"one whom a minority does not let queue queues": {
 		"first -> asking: stop, ask w1:0", "over -> asking:",
@@ -736,7 +759,7 @@ func (m *machine) prepare(words []string) {
 	qs := m.queue.all
 	switch words[0] {
 	case "polling":
-		m.barred, m.lock.(*plain).options.Poll = true, &Polling{time.Second, 3 * time.Second}
+		m.polls, m.lock.(*plain).options.Poll = math.MaxInt, &Polling{time.Second, 3 * time.Second}
 	case "deaf":
 		qs.hearing.members = quorum.NewMembers(make([]node.Node, 3), 4, nil, nil, 0)
 	case "hears":
