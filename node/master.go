@@ -226,7 +226,7 @@ func (m *Master) settle(k call, r wire.Reply) {
 	if k.cmd.Op.Votes() {
 		m.voted(k.cmd.Op, r)
 	}
-	if r.Err != nil || storesAgain(k.cmd) {
+	if r.Err != nil || storesMore(k.cmd) {
 		m.mu.Lock()
 		if r.Err != nil {
 			m.pending.Failed(k.pending(), r.Err.Err)

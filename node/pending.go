@@ -22,7 +22,7 @@ type PendingReleases struct {
 	list    ring[PendingRelease]
 	dropped uint64
 	unsent  grants // that were asked for, and not sent
-	denied  grants // that our user must not ask for; with the whole value, as a later ask may have been run
+	denied  grants // that our user must not ask for
 }
 
 // PendingRelease is a command that may be owed: only a release is.
@@ -84,10 +84,10 @@ func (d *PendingReleases) Spare(cmd *wire.Command) bool {
 	return cmd.Op.Grants() || cmd.Op == wire.OpAsk || cmd.Op == wire.OpRepair || d.pointless(cmd)
 }
 
-// Heard ends what Failed, NotSent and Spare noted, now that the master answers: from
+// Heard ends what NotSent and Spare noted, now that the master answers: from
 // now on a repair may be sent, and a release may have more to release than its
 // acquire that was not sent.
-func (d *PendingReleases) Heard() { clear(d.unsent); clear(d.denied) }
+func (d *PendingReleases) Heard() { clear(d.unsent) }
 
 // Deliver sends the releases that still matter, and keeps the ones that could not be sent.
 //
@@ -163,34 +163,34 @@ func (d *PendingReleases) pointless(cmd *wire.Command) bool {
 	return ok && cmd.Op == wire.OpRelease && d.unsent.take(g)
 }
 
-// mostDenied bounds how many acquires are remembered that our user must not run.
+// mostDenied bounds how many waiters are remembered that our user must not have.
 const mostDenied = 1024
 
-// noteDenied notes an acquire that our user must not run, or reports whether cmd is its release.
+// noteDenied notes the first acquire or ask of a waiter that our user must not run, or reports whether cmd is
+// a release of that waiter.
 func (d *PendingReleases) noteDenied(cmd *wire.Command) (released bool) {
 	g, ok := grantOf(cmd)
 	if !ok {
 		return false
 	}
-	g.waiter = cmd.Args[0]
 	if beginsWaiter(cmd) {
 		d.denied.note(g, mostDenied)
 	}
-	return cmd.Op == wire.OpRelease && d.denied.take(g)
+	_, released = d.denied[g]
+	return released && cmd.Op == wire.OpRelease
 }
 
-// Ran notes that a command was run. If it may have stored a value whose acquire was denied, the release
-// of that value is owed again (L39).
+// Ran notes that a command was run. If it may have stored something of a waiter whose first ask was denied,
+// the releases of that waiter are owed again (L39).
 func (d *PendingReleases) Ran(cmd *wire.Command) {
-	if g, ok := grantOf(cmd); ok && len(d.denied) > 0 && storesAgain(cmd) {
-		g.waiter = cmd.Args[0]
-		d.denied.take(g)
+	if g, ok := grantOf(cmd); ok && len(d.denied) > 0 && storesMore(cmd) {
+		delete(d.denied, g)
 	}
 }
 
-// storesAgain reports whether a command may store a value that an earlier command had.
-func storesAgain(cmd *wire.Command) bool {
-	return cmd.Again || cmd.Op == wire.OpRepair || cmd.Op == wire.OpAsk || cmd.Op == wire.OpCommit
+// storesMore reports whether a command may store something of a waiter that has asked before.
+func storesMore(cmd *wire.Command) bool {
+	return (cmd.Op.Grants() || cmd.Op == wire.OpAsk || cmd.Op == wire.OpRepair) && !beginsWaiter(cmd)
 }
 
 // Releases reports whether a reply to a release tells what has become of the key. After

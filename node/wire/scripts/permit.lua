@@ -17,16 +17,22 @@ if ARGV[3] == '-' and ARGV[7] == '-' and ARGV[8] ~= 'hold'
         free[#free + 1] = slot
       end
     end
-    for i = 1, 2 * n, 2000 do -- unpack takes some thousands at most
-      redis.call('zadd', KEYS[1], unpack(ends, i, math.min(i + 1999, 2 * n)))
-      redis.call('hset', KEYS[5], unpack(owners, i, math.min(i + 1999, 2 * n)))
-    end
     mine = table.concat(mine, ',')
-    redis.call('hset', KEYS[6], waiter, mine .. ' ' .. ARGV[1])
-    redis.call('pexpire', KEYS[1], ARGV[2])
-    redis.call('pexpire', KEYS[5], ARGV[2])
-    redis.call('pexpire', KEYS[6], ARGV[2])
-    redis.call('set', KEYS[7], stored, 'PX', 604800000)
+    local fine, why = pcall(function()
+      for i = 1, 2 * n, 2000 do -- unpack takes some thousands at most
+        redis.call('zadd', KEYS[1], unpack(ends, i, math.min(i + 1999, 2 * n)))
+        redis.call('hset', KEYS[5], unpack(owners, i, math.min(i + 1999, 2 * n)))
+      end
+      redis.call('hset', KEYS[6], waiter, mine .. ' ' .. ARGV[1])
+      redis.call('pexpire', KEYS[1], ARGV[2])
+      redis.call('pexpire', KEYS[5], ARGV[2])
+      redis.call('pexpire', KEYS[6], ARGV[2])
+      redis.call('set', KEYS[7], stored, 'PX', 604800000)
+    end)
+    if not fine then -- our user lacks a right: no release would find half of it (L97)
+      redis.call('del', KEYS[1], KEYS[5], KEYS[6])
+      error(why, 0)
+    end
     return {mine, table.concat(free, ','), 0, tonumber(order) or 0}
   end
 end
@@ -93,7 +99,14 @@ if hold or n > #free or n > k - redis.call('zcard', slots) or behind then
   return refuse(n, free, moment)
 end
 mine = table.concat(free, ',', 1, n)
-take(waiter, value, mine, ttl, moment)
+local fine, why = pcall(take, waiter, value, mine, ttl, moment)
+if not fine then -- as above
+  redis.pcall('hdel', held, waiter)
+  for some in parts(numbers(mine)) do
+    clear(some)
+  end
+  error(why, 0)
+end
 setSize(k, order)
 local counter = counted(ARGV[7])
 if not quiet then

@@ -36,7 +36,9 @@ local function keep(holder, ms)
   end
 end
 
-if type(holder) ~= 'string' then
+if type(holder) == 'table' and not string.find(holder.err, 'WRONGTYPE', 1, true) then
+  return holder -- our user must not read it: nothing is released yet (L97)
+elseif type(holder) ~= 'string' then
   holder = nil -- absent, or not a string
 end
 local was = holder and string.sub(holder, 1, 1) == kept and string.sub(holder, 2) -- its holder, who has released it before

@@ -9,10 +9,8 @@ elseif not writer and redis.pcall('exists', KEYS[2], KEYS[3], KEYS[7]) == 0 then
   local waiter, t = string.match(ARGV[1], '^([^ ]*):%d+'), redis.call('time')
   local moment = string.format('%.0f', t[1] * 1000 + math.floor(t[2] / 1000))
   if waiter and not redis.call('zrangebyscore', KEYS[5], '-inf', moment)[1] then
-    local reads = redis.call('hdel', KEYS[6], waiter)
-    if reads == 1 then
-      redis.call('zrem', KEYS[5], waiter)
-    end
+    local reads = redis.call('zrem', KEYS[5], waiter)
+    redis.call('hdel', KEYS[6], waiter)
     return reads
   end
 end
@@ -28,7 +26,7 @@ local holder = redis.call('get', lock)
 if holder and waiterOf(holder) == waiter then
   redis.call('del', lock)
   answer = 1
-elseif redis.call('hexists', reading, waiter) == 1 then
+elseif redis.call('zscore', readers, waiter) or redis.call('hexists', reading, waiter) == 1 then -- see stopReading
   stopReading(waiter)
   answer = 1
 elseif holder then

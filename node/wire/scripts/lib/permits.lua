@@ -80,7 +80,8 @@ local function clear(some)
   redis.call('hdel', owners, unpack(some))
 end
 
--- dropAll frees the slots of these waiters.
+-- dropAll frees the slots of these waiters. The holdings go last: a release that was stopped half-way, since our
+-- user lacks a right, finds them when it comes again (L97).
 local function dropAll(waiters)
   local listed, whose = {}, {}
   for some in parts(waiters) do
@@ -89,7 +90,6 @@ local function dropAll(waiters)
         listed[#listed + 1], whose[#whose + 1] = slot, some[i]
       end
     end
-    redis.call('hdel', held, unpack(some))
   end
   for some, passed in parts(listed) do
     local theirs = {}
@@ -101,6 +101,9 @@ local function dropAll(waiters)
     if theirs[1] then
       clear(theirs)
     end
+  end
+  for some in parts(waiters) do
+    redis.call('hdel', held, unpack(some))
   end
 end
 
