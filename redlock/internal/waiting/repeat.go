@@ -66,6 +66,7 @@ func (w *Waiter) revises(e event, fx *effects) {
 	}
 	distrusted := errors.Is(e.ballot.Reply.Err, guard.ErrQuarantined)
 	if distrusted || e.ballot.Vote == quorum.Refused && a.ballots[e.master].Vote == quorum.Failed {
+		e.ballot.Late = true // the outcome was decided without it
 		a.record(e.master, e.ballot, e.at)
 	}
 	if !distrusted || !unreachable(a.ballots) {
