@@ -178,9 +178,9 @@ func (w *Waiter) reconsiders(called bool) (soon bool) {
 // pollsWhileBarred is how many asks poll before one wants to queue again, after the masters did not let us.
 const pollsWhileBarred = 8
 
-// mayQueue has the waiter poll for a while if so many masters refuse us the commands of a queue that no
+// checkRights has the waiter poll for a while if so many masters refuse us the commands of a queue that no
 // quorum is left. An operator may have taken a right by mistake, and gives it back (L96).
-func (w *Waiter) mayQueue(fx *effects) {
+func (w *Waiter) checkRights(fx *effects) {
 	refused := 0
 	for _, b := range w.ask.ballots {
 		if b.Reply.Err != nil && errors.Is(b.Reply.Err, &wire.ServerError{Code: "NOPERM"}) {

@@ -260,7 +260,7 @@ func (w *Waiter) loses(e event, fx *effects) {
 		w.queue.all.hearing.excuse()
 	}
 	if !a.polls {
-		w.mayQueue(fx)
+		w.checkRights(fx)
 	}
 	if e.why == ErrNoQuorum && !w.keepsPlace() || a.polls {
 		// A waiter that cannot reach a quorum must not block clients that can. Nor must a
@@ -324,7 +324,7 @@ func (w *Waiter) failedLate(fx *effects) {
 	if a.polls || a.id == "" {
 		return
 	}
-	if w.mayQueue(fx); a.polls && w.state == resting {
+	if w.checkRights(fx); a.polls && w.state == resting {
 		w.giveUp(fx)
 		fx.timer = w.untilFree()
 	}
