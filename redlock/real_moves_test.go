@@ -123,6 +123,9 @@ func TestReal_L89_waiting_for_what_has_moved_ends_when_that_is_known(t *testing.
 			select {
 			case err := <-ended:
 				mustBe(t, err, redlock.ErrMoved)
+				if e := new(redlock.Error); what == "Latch.Wait" && (!errors.As(err, &e) || e.Op != "wait") {
+					t.Errorf("it does not say that waiting failed: %v", err)
+				}
 			case <-time.After(second):
 				t.Error("it waits on")
 			}

@@ -25,3 +25,15 @@ func TestA_pause_grows_up_to_its_bound_however_long_it_is(t *testing.T) {
 		}
 	}
 }
+
+// While no quorum answers, the pauses grow up to ten retry intervals.
+func TestA_pause_after_an_ask_without_a_quorum_is_bounded(t *testing.T) {
+	w := newMachine(3).Waiter
+	w.failed = ErrNoQuorum
+	for n := range 2 * maxMisses {
+		want := time.Duration(min(n+1, maxMisses)) * w.queue.all.RetryInterval
+		if p := w.rest(w.ask.sent); p.around != want {
+			t.Errorf("after %d misses: %v, want %v", n+1, p.around, want)
+		}
+	}
+}

@@ -498,6 +498,17 @@ var waiterTable = map[string][]string{
 		"first -> asking: stop, ask w1:0", "over -> asking:",
 		"decided A~ B% C% -> resting: waits, forget w1:0, timer 100ms",
 	},
+	"a fair waiter keeps its place where a master that hangs may give it the lock, though it trusts another no more (L84, L95)": {
+		"fair -> parked:",
+		"first -> asking: stop, ask w1:0", "over -> asking:",
+		"decided A-5 B~ C-5 -> resting: waits, timer 10s<=10.001s",
+		"missed A -> resting: repeat A", "over -> resting:",
+		"repeats A% -> resting: timer 100ms",
+	},
+	"a waiter with a minority waits for the one key that it lacks": {
+		"first -> asking: stop, ask w1:0", "over -> asking:",
+		"decided A+ B. C- -> resting: waits, timer 250µs<=1.001s",
+	},
 	"a fair waiter keeps its place where one answer leaves a quorum (L84)": {
 		"fair -> parked:",
 		"first -> asking: stop, ask w1:0", "over -> asking:",
@@ -614,8 +625,8 @@ func TestAn_ask_knows_when_it_was_granted_first(t *testing.T) {
 func TestA_waiter_keeps_its_invariants_in_any_order_of_events(t *testing.T) {
 	t.Parallel()
 	kinds := []string{"first", "over", "timer", "woke", "undone", "pace", "missed A", "missed B", "notifies A", "notifies B",
-		"grants A", "grants B", "grants C", "old grants B", "repeats A-", "repeats A%", "repeats B+", "repeats B%", "old repeats A+", "late C-", "late A~",
-		"decided A- B- C-", "decided A+ B- C-", "decided A+ B+", "decided A- B~ C~", "decided A! B! C+", "left", "leased", "close"}
+		"grants A", "grants B", "grants C", "old grants B", "repeats A-", "repeats A%", "repeats B+", "repeats B%", "old repeats A+", "late C-", "late A~", "late B!", "late C!",
+		"decided A- B- C-", "decided A+ B- C-", "decided A+ B+", "decided A- B~ C~", "decided A! B! C+", "decided A! B-", "left", "leased", "close"}
 	for seed := range uint64(3000) {
 		r := rand.New(rand.NewPCG(seed, 0))
 		m, past := newMachine(3), []string{}
