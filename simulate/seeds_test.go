@@ -60,6 +60,22 @@ func TestSeeds_that_once_broke_a_promise(t *testing.T) {
 	}
 }
 
+// The same with one wrong clock.
+func TestSeeds_with_one_wrong_clock_that_once_broke_a_promise(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		why  string
+		seed uint64
+	}{
+		{"believed by a newcomer for what it had written of it itself (S85)", 16336014},
+	} {
+		r := simulated(t, plan.Config{Swarm: true, Faults: plan.OneClock, Seed: c.seed, Seeds: 1})
+		for _, f := range r.Failures {
+			t.Errorf("%s: seed %d: %v", c.why, f.Seed, f.Violations)
+		}
+	}
+}
+
 // The same of schedules in which clients have habits, and leaders are asked to let go.
 func TestSeeds_with_habits_that_once_broke_a_promise(t *testing.T) {
 	t.Parallel()

@@ -229,7 +229,7 @@ func (g *Group) estimate(s *standing, t *timepiece, now time.Duration) (w estima
 	defer g.mu.Unlock()
 	read := 1
 	for _, m := range g.members {
-		if m == s || !m.clock.known || now-m.clock.at > HeardWithin {
+		if m == s || !m.clock.known || now-m.clock.seen > HeardWithin {
 			continue
 		}
 		read++

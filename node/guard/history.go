@@ -157,7 +157,8 @@ func (o offset) agrees(other offset, tolerance time.Duration) bool {
 // the result should be written. A stored offset still holds, so it only gets wider by drift, and
 // the new one is cut to it: many clients one after another let a clock move no further than one
 // client does. If the two cannot both be true, a clock was set. Then a client that is familiar
-// with the clock knows better, and writes its own offset; any other client keeps the stored one.
+// with the clock knows better, and writes its own offset; any other client keeps the stored one, and
+// adds no offset to another master: it would take that for one of another client (S85).
 //
 // Invariant: all stored offsets are of one place of the clock, but for what a client contradicts
 // that is not familiar with it. An offset to a master that we do not reach is kept only if an
@@ -174,12 +175,17 @@ func (h history) with(now offsets, memory string, t *timepiece) (merged history,
 	}
 	merged = history{memory: memory, since: t.placed}
 	confirmed, contradicted := false, false
+	var added offsets // to masters of which nothing is stored, by a client that is not familiar with the clock
 	for _, o := range now {
 		old, known := h.offsets.of([]string{o.name})
 		agrees := known && old.aged(o.at, &t.bounds).agrees(o, t.tolerance)
 		confirmed, contradicted = confirmed || agrees, contradicted || known && !agrees
 		if known && !agrees && t.state != familiar {
 			merged.offsets = append(merged.offsets, old)
+			continue
+		}
+		if !known && len(h.offsets) > 0 && t.state != familiar {
+			added = append(added, o)
 			continue
 		}
 		if age := o.at.Sub(old.at); age < 0 || age >= fresh || known && !agrees { // a missing offset counts as very old
@@ -189,6 +195,12 @@ func (h history) with(now offsets, memory string, t *timepiece) (merged history,
 			o = o.within(old.aged(o.at, &t.bounds))
 		}
 		merged.offsets = append(merged.offsets, o)
+	}
+	if confirmed && !contradicted {
+		merged.offsets, news = append(merged.offsets, added...), news || added != nil
+	}
+	if len(merged.offsets) == 0 {
+		return h, false
 	}
 	disputed := contradicted && t.state != familiar
 	if disputed || confirmed && h.memory == memory {

@@ -51,6 +51,9 @@ func TestOffsets_that_a_client_writes(t *testing.T) {
 		{"another, and the clock was set", offsets{old, other}, offsets{said("a", 0, 11*ms, 12*ms)}, false, true, offsets{said("a", 0, 11*ms, 12*ms)}},
 		{"another, confirmed and contradicted", offsets{old, said("c", 0, 2*ms, 4*ms), other}, offsets{said("a", 0, 3*ms, 4*ms), said("c", 0, 40*ms, 41*ms)}, false, true, offsets{said("a", 0, 3*ms, 4*ms), said("c", 0, 40*ms, 41*ms)}},
 		{"another, and the clock was set, says a guest", offsets{old, other}, offsets{said("a", 0, 11*ms, 12*ms)}, true, false, offsets{old, other}},
+		{"one that is not written, and the clock was set, says a guest", offsets{old}, offsets{said("a", 0, 11*ms, 12*ms), said("c", 0, 0, ms)}, true, false, offsets{old}},
+		{"one that is not written, and none that is, says a guest", offsets{other}, offsets{said("a", 0, 0, ms)}, true, false, offsets{other}},
+		{"one that is not written, confirmed, says a guest", offsets{old}, offsets{said("a", 0, 3*ms, 4*ms), said("c", 0, 0, ms)}, true, true, offsets{said("a", 0, 3*ms, 4*ms), said("c", 0, 0, ms)}},
 		{"another from just lately enough", offsets{old, said("b", HeardWithin, 0, 0)}, offsets{said("a", 0, 3*ms, 4*ms)}, false, false, offsets{said("a", 0, 3*ms, 4*ms), said("b", HeardWithin, 0, 0)}},
 		{"another from long ago", offsets{old, said("b", HeardWithin+1, 0, 0)}, offsets{said("a", 0, 3*ms, 4*ms)}, false, false, offsets{said("a", 0, 3*ms, 4*ms)}},
 		{"another of much later", offsets{old, said("b", -HeardWithin-1, 0, 0)}, offsets{said("a", 0, 3*ms, 4*ms)}, false, false, offsets{said("a", 0, 3*ms, 4*ms)}},
@@ -177,8 +180,9 @@ func TestGroup_estimates_a_clock_by_others(t *testing.T) {
 		{"it has moved from another address", func(g *Group, _ *timepiece, m *standing) { g.members[2].memory = m.run }, 3, false, true},
 		{"not known", func(_ *Group, _ *timepiece, m *standing) { m.clock.known = false }, 2, false, true},
 		{"two are not known", func(g *Group, _ *timepiece, m *standing) { m.clock.known, g.members[1].clock.known = false, false }, 1, false, false},
-		{"not read lately", func(_ *Group, _ *timepiece, m *standing) { m.clock.at = now - HeardWithin - 1 }, 2, false, true},
-		{"just read lately", func(_ *Group, _ *timepiece, m *standing) { m.clock.at = now - HeardWithin }, 3, false, true},
+		{"not read lately", func(_ *Group, _ *timepiece, m *standing) { m.clock.seen = now - HeardWithin - 1 }, 2, false, true},
+		{"just read lately", func(_ *Group, _ *timepiece, m *standing) { m.clock.seen = now - HeardWithin }, 3, false, true},
+		{"only the answer came lately", func(_ *Group, _ *timepiece, m *standing) { m.clock.at, m.clock.seen = now, now-HeardWithin-1 }, 2, false, true},
 		{"in doubt", func(_ *Group, _ *timepiece, m *standing) { m.clock.doubt = now + 1 }, 2, false, true},
 		{"out", func(_ *Group, _ *timepiece, m *standing) { m.clock.out = now + 1 }, 2, false, true},
 		{"nothing is written of it", func(_ *Group, _ *timepiece, m *standing) { m.run = "z" }, 2, false, true},
@@ -192,7 +196,7 @@ func TestGroup_estimates_a_clock_by_others(t *testing.T) {
 		g := NewGroup(GroupID{Size: 5})
 		p := &timepiece{bounds: bounds{factor: 0.01, longest: hold}, saidAt: said("", 0, 0, 0).at, heard: now - 500*ms}
 		for _, run := range []string{"self", "a", "b", "c"} {
-			m := &standing{run: run, clock: bounds{factor: 0.01, longest: hold, known: true, at: now - time.Second, floor: theirs, ceiling: theirs + 2*ms}}
+			m := &standing{run: run, clock: bounds{factor: 0.01, longest: hold, known: true, at: now - time.Second, seen: now - time.Second, floor: theirs, ceiling: theirs + 2*ms}}
 			g.members = append(g.members, m)
 			p.said.offsets = append(p.said.offsets, said(run, 0, 3*ms, 4*ms))
 		}
