@@ -163,6 +163,9 @@ func (g *Guard) compareClock(now time.Duration) bool {
 	case w.offsets == 0:
 		return true // nothing is written, and it is where our own readings from before have it
 	}
+	if w.hides(t, now) {
+		return false
+	}
 	if w.offsets == 1 {
 		return t.against(now, w.low, w.high) == 0 // else either of the two clocks may have been set
 	}
@@ -207,47 +210,6 @@ func (g *Guard) compareNow(now time.Duration) bool {
 		g.lose(now, now-t.since, fmt.Sprintf("its clock is %v ahead of %s", off, whose))
 	}
 	return true
-}
-
-// estimate bounds how far a master's clock is ahead of ours: at least low and at most high.
-// It follows from the other masters' clocks and from the offsets that clients have written.
-type estimate struct {
-	low, high time.Duration
-	offsets   int  // how many masters say so
-	unread    bool // none does, but something is written: who wrote it may hold a lock (S63)
-	enough    bool // a quorum of masters was read just now
-}
-
-// estimate computes the bounds from the other masters. One of all clocks may be wrong: if
-// it is this one, no right clock confirms its position. So the bounds are the widest: the
-// clock is in doubt only if every other master contradicts it.
-func (g *Group) estimate(s *standing, t *timepiece, now time.Duration) (w estimate) {
-	if g == nil {
-		return estimate{enough: true}
-	}
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	read := 1
-	for _, m := range g.members {
-		if m == s || !m.clock.known || now-m.clock.seen > HeardWithin {
-			continue
-		}
-		read++
-		o, known := t.said.offsets.of(g.names(m))
-		if !known || !m.clock.fit(now) {
-			continue
-		}
-		o = o.aged(t.saidAt.Add(now-t.heard), &m.clock)
-		within := m.clock.drift(now - m.clock.at)
-		low, high := m.clock.floor-within+o.low, m.clock.ceiling+within+o.high
-		if w.offsets++; w.offsets == 1 {
-			w.low, w.high = low, high
-		}
-		w.low, w.high = min(w.low, low), max(w.high, high)
-	}
-	w.enough = read >= g.need()
-	w.unread = w.offsets == 0 && len(t.said.offsets) > 0
-	return w
 }
 
 // mustTell reports whether the master is to be marked anew because its clock was set forward:

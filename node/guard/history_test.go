@@ -638,3 +638,26 @@ func TestS72_an_answer_that_was_under_way_in_a_suspend_says_nothing(t *testing.T
 		t.Errorf("marked anew: %v, was %v", f[0].marker, marker)
 	}
 }
+
+// S86: what the masters that were read in time contradict is hidden by the others until two looks have been.
+func TestEstimate_hides_a_step_while_some_were_read_late(t *testing.T) {
+	const now, place = time.Minute, 200 * ms
+	for what, c := range map[string]struct {
+		all, sure span
+		ago       time.Duration
+		hides     bool
+	}{
+		"those in time contradict":            {span{0, place, true}, span{0, ms, true}, 0, true},
+		"after two looks":                     {span{0, place, true}, span{0, ms, true}, 2 * HeardWithin, false},
+		"just before":                         {span{0, place, true}, span{0, ms, true}, 2*HeardWithin - 1, true},
+		"those in time do not":                {span{0, place, true}, span{place, place, true}, 0, false},
+		"all contradict":                      {span{0, ms, true}, span{0, ms, true}, 0, false},
+		"all were read late":                  {span{0, place, true}, span{}, 0, false},
+		"those in time say that it went back": {span{0, 2 * place, true}, span{2 * place, 2 * place, true}, 0, true},
+	} {
+		p := &timepiece{bounds: bounds{factor: 0.01, longest: hold, tolerance: drift.Tolerance, at: now, floor: place, ceiling: place}, since: now - c.ago}
+		if got := (estimate{low: c.all.low, high: c.all.high, sure: c.sure}).hides(p, now); got != c.hides {
+			t.Errorf("%s: hides %v", what, got)
+		}
+	}
+}

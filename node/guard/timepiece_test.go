@@ -196,6 +196,62 @@ func TestS58_a_newcomer_knows_what_the_clocks_did_before_it_came(t *testing.T) {
 	}
 }
 
+// S86: a newcomer's question to one of the others is late, so that where the others have a clock is vague. The rest
+// say that the clock was set: it does not vote before the late one is read in time, or is known to be far away.
+func TestS86_a_late_reading_of_another_clock_hides_no_step_from_a_newcomer(t *testing.T) {
+	for _, n := range []int{3, 5} {
+		for _, late := range []time.Duration{100 * ms, 400 * ms, 1400 * ms} {
+			f := apart(t, n)
+			f.settledClient(t)
+			f.pass(time.Second)
+			f[1].offset += 90 * ms
+			guards := f.client(careful, "")
+			guards[0].edit = slowRequest(late)
+			f.pass(late)
+			lookAll(guards)
+			if err := guards[1].Admit(wire.OpAcquire); err == nil {
+				t.Error("it votes")
+			}
+
+			guards[0].edit = nil
+			lookAll(guards)
+			mustVote(t, guards, 1, "ahead of what other clients have written")
+			if t.Failed() {
+				t.Fatalf("%d masters, %v late", n, late)
+			}
+		}
+	}
+}
+
+// S86: masters that are far away never tell more, and no newcomer waits for that.
+func TestS86_no_newcomer_waits_for_masters_that_are_far_away(t *testing.T) {
+	f := apart(t, 3)
+	f.settledClient(t)
+	guards := f.client(careful, "")
+	farAway(guards[1:], 40*ms)
+	f.pass(time.Second)
+	lookAll(guards)
+	mustVote(t, guards, -1, "")
+}
+
+// S86: beside one that is near, and contradicts, masters that are far away count after two looks.
+func TestS86_a_newcomer_waits_for_masters_that_are_far_away_beside_one_that_contradicts(t *testing.T) {
+	f := apart(t, 5)
+	f.settledClient(t)
+	f.pass(time.Second)
+	f[0].offset += 40 * ms
+	guards := f.client(careful, "")
+	farAway(guards[1:4], 60*ms)
+	lookAll(guards)
+	if err := guards[4].Admit(wire.OpAcquire); err == nil {
+		t.Error("the other near one votes at once")
+	}
+	f.watched(guards, 4*time.Second)
+	if err := guards[4].Admit(wire.OpAcquire); err != nil {
+		t.Errorf("it does not vote: %v", err)
+	}
+}
+
 // S58: that a newcomer finds a clock set back may change what the votes of the others are worth, so
 // that they are looked at again (L37).
 func TestS58_a_newcomer_that_finds_a_clock_set_back_looks_at_all_votes_again(t *testing.T) {
