@@ -80,8 +80,29 @@ func (m Mix) wrongClock(faults []Fault, dice *world.Dice, cfg *Config) []Fault {
 		faults = onTheEdge(faults, dice, cfg, master, client)
 	} else if client < 0 && dice.Chance(200) {
 		faults = backAndForth(faults, dice, cfg, master)
+	} else if client < 0 && dice.Chance(150) {
+		faults = lateQuestions(faults, dice, cfg, master)
 	}
 	return byTime(faults)
+}
+
+// lateQuestions has a master's clock set forward while a holder is cut off. Another client starts anew before the
+// holder's lease is over, and its first question to one more master is late (S86). Only the partitions that last
+// to the end are kept.
+func lateQuestions(faults []Fault, dice *world.Dice, cfg *Config, master int) []Fault {
+	faults = lasting(faults, cfg)
+	for at := dice.Between(0, cfg.TTL); at < cfg.Duration; at += dice.Between(2*cfg.TTL, 5*cfg.TTL) {
+		step := dice.Between(drift.Unnoticed, cfg.TTL/2)
+		client, comes := dice.Below(cfg.Clients), cfg.TTL-dice.Between(step/2, 2*step)
+		faults = append(faults,
+			Fault{Kind: ClientCrash, At: at, Held: true, For: max(time.Millisecond, comes), Client: client, Node: -1},
+			Fault{Kind: Partition, At: at, Held: true, After: dice.Spread(time.Microsecond, cfg.TTL/50), For: 2 * cfg.TTL, Client: Grantee, Node: -1},
+			Fault{Kind: Step, At: at, Held: true, After: dice.Between(0, cfg.TTL/2), Client: -1, Node: master, Size: step})
+		if late := dice.Below(cfg.Nodes); late != master {
+			faults = append(faults, Fault{Kind: Pause, At: at, Held: true, After: max(0, comes-step), For: step + dice.Between(0, cfg.TTL/4), Client: -1, Node: late})
+		}
+	}
+	return faults
 }
 
 // backAndForth has a master's clock go back before a client gets the lock, and come forward
