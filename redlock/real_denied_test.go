@@ -140,7 +140,9 @@ func TestReal_L96_who_may_queue_again_does(t *testing.T) {
 			unlocks(t, first)
 			began := time.Now()
 			unlocks(t, arrival(t, "the lock", barred))
-			t.Logf("it had the lock after %v", time.Since(began))
+			if took := time.Since(began); took > 4*second { // the others have taken turns meanwhile
+				t.Errorf("it had the lock after %v", took)
+			}
 			close(over)
 			others.Wait()
 		})

@@ -68,6 +68,7 @@ func TestSeeds_with_one_wrong_clock_that_once_broke_a_promise(t *testing.T) {
 		seed uint64
 	}{
 		{"believed by a newcomer for what it had written of it itself (S85)", 16336014},
+		{"counted by a master whose clock ended the permits early before the lease was returned", 16811466},
 	} {
 		r := simulated(t, plan.Config{Swarm: true, Faults: plan.OneClock, Seed: c.seed, Seeds: 1})
 		for _, f := range r.Failures {

@@ -12,7 +12,7 @@ type estimate struct {
 	enough    bool // a quorum of masters was read just now
 }
 
-// span is what values lie between.
+// span is a range of values.
 type span struct {
 	low, high time.Duration
 	known     bool
@@ -26,11 +26,17 @@ func (s *span) add(low, high time.Duration) {
 	s.low, s.high = min(s.low, low), max(s.high, high)
 }
 
-// hides reports whether the clock seems to be where it must be only since some of the others were read late,
-// and was set by those that were not. The others are read again soon: only masters that are far away stay
-// vague for as long as two looks (S86).
+// hides reports whether the clock seems to be where it must be only because some of the others were read late:
+// those that were not say that it was set, or there are none. The others are read again soon: only masters that
+// are far away stay vague for as long as two looks (S86).
 func (w estimate) hides(t *timepiece, now time.Duration) bool {
-	return w.sure.known && now-t.since < 2*HeardWithin && t.against(now, w.low, w.high) == 0 && t.against(now, w.sure.low, w.sure.high) != 0
+	if now-t.since >= 2*HeardWithin || t.against(now, w.low, w.high) != 0 {
+		return false
+	}
+	if !w.sure.known {
+		return t.ceiling-t.floor <= sharp && w.high-w.low > 4*sharp
+	}
+	return t.against(now, w.sure.low, w.sure.high) != 0
 }
 
 // estimate computes the bounds from the other masters. One of all clocks may be wrong: if

@@ -158,7 +158,7 @@ func (o offset) agrees(other offset, tolerance time.Duration) bool {
 // the new one is cut to it: many clients one after another let a clock move no further than one
 // client does. If the two cannot both be true, a clock was set. Then a client that is familiar
 // with the clock knows better, and writes its own offset; any other client keeps the stored one, and
-// adds no offset to another master: it would take that for one of another client (S85).
+// adds no offset to another master: later it would take its own entry for another client's (S85).
 //
 // Invariant: all stored offsets are of one place of the clock, but for what a client contradicts
 // that is not familiar with it. An offset to a master that we do not reach is kept only if an

@@ -652,7 +652,9 @@ func TestEstimate_hides_a_step_while_some_were_read_late(t *testing.T) {
 		"just before":                         {span{0, place, true}, span{0, ms, true}, 2*HeardWithin - 1, true},
 		"those in time do not":                {span{0, place, true}, span{place, place, true}, 0, false},
 		"all contradict":                      {span{0, ms, true}, span{0, ms, true}, 0, false},
-		"all were read late":                  {span{0, place, true}, span{}, 0, false},
+		"all were read late":                  {span{0, place, true}, span{}, 0, true},
+		"all, two looks ago":                  {span{0, place, true}, span{}, 2 * HeardWithin, false},
+		"all, and hardly":                     {span{place - 4*sharp, place, true}, span{}, 0, false},
 		"those in time say that it went back": {span{0, 2 * place, true}, span{2 * place, 2 * place, true}, 0, true},
 	} {
 		p := &timepiece{bounds: bounds{factor: 0.01, longest: hold, tolerance: drift.Tolerance, at: now, floor: place, ceiling: place}, since: now - c.ago}

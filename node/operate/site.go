@@ -138,8 +138,8 @@ func (s *site) replace(m guard.Marker, over, offsets string) error {
 	return s.read(answers[0])
 }
 
-// mustStore refuses a master that stores nothing, because it is full, say: it would be told nothing, after others
-// were. The SET is only for a key that exists, and nobody writes this one, so nothing is written.
+// mustStore refuses a master that stores nothing, because it is full, say: otherwise it would fail after others were
+// told. The SET is only for a key that exists, and nobody writes this one, so nothing is written.
 func (s *site) mustStore() error {
 	_, err := s.ask(&wire.Command{Op: wire.OpRead, Name: "SET", Keys: []string{s.config.KeyPrefix + reservedKeys + "stores"}, Args: []string{"", "XX"}})
 	return err

@@ -29,7 +29,7 @@ if ARGV[3] == '-' and ARGV[7] == '-' and ARGV[8] ~= 'hold'
       redis.call('pexpire', KEYS[6], ARGV[2])
       redis.call('set', KEYS[7], stored, 'PX', 604800000)
     end)
-    if not fine then -- our user lacks a right: no release would find half of it (L97)
+    if not fine then -- our user lacks a right: a release would not find what was stored so far (L97)
       redis.call('del', KEYS[1], KEYS[5], KEYS[6])
       error(why, 0)
     end
@@ -99,14 +99,7 @@ if hold or n > #free or n > k - redis.call('zcard', slots) or behind then
   return refuse(n, free, moment)
 end
 mine = table.concat(free, ',', 1, n)
-local fine, why = pcall(take, waiter, value, mine, ttl, moment)
-if not fine then -- as above
-  redis.pcall('hdel', held, waiter)
-  for some in parts(numbers(mine)) do
-    clear(some)
-  end
-  error(why, 0)
-end
+grant(waiter, value, mine, ttl, moment)
 setSize(k, order)
 local counter = counted(ARGV[7])
 if not quiet then

@@ -13,6 +13,7 @@ local mine, old = what(waiter)
 if overtaken(entries, waiter, askOf(value)) or old and askOf(old) > askOf(value) then
   return false
 end
+local give = mine == ARGV[3] and take or grant
 if mine ~= ARGV[3] then
   drop(waiter)
 end
@@ -28,7 +29,7 @@ elseif not resize(k, order) and size() < k and ARGV[7] ~= 'held' then
 end
 local counter = 0
 if possible then
-  take(waiter, value, ARGV[3], ARGV[2], moment)
+  give(waiter, value, ARGV[3], ARGV[2], moment)
   leave(queue, entries, waiter)
   counter = counted(ARGV[6])
 else

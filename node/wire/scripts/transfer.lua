@@ -30,7 +30,9 @@ local function hand()
 end
 
 local holder, answer = redis.pcall('get', lock), 0
-if type(holder) ~= 'string' then
+if type(holder) == 'table' and not string.find(holder.err, 'WRONGTYPE', 1, true) then
+  return holder -- our user must not read it: nothing is released yet (L97)
+elseif type(holder) ~= 'string' then
   holder = nil -- absent, or not a string
 end
 if holder and waiterOf(holder) == waiter then

@@ -181,20 +181,24 @@ const pollsWhileBarred = 8
 // checkRights has the waiter poll for a while if so many masters refuse us the commands of a queue that no
 // quorum is left. An operator may have taken a right by mistake, and gives it back (L96).
 func (w *Waiter) checkRights(fx *effects) {
-	refused := 0
+	denied, allowed, need := 0, 0, w.queue.all.Members.Need()
 	for _, b := range w.ask.ballots {
-		if b.Reply.Err != nil && errors.Is(b.Reply.Err, &wire.ServerError{Code: "NOPERM"}) {
-			refused++
+		switch {
+		case b.Vote == quorum.Granted || b.Vote == quorum.Refused:
+			allowed++
+		case b.Reply.Err != nil && errors.Is(b.Reply.Err, &wire.ServerError{Code: "NOPERM"}):
+			denied++
 		}
 	}
-	was := w.queue.barred
-	w.queue.barred = w.masters()-refused < w.queue.all.Members.Need()
-	if !w.queue.barred {
-		return
-	}
-	w.polls, w.ask.polls = pollsWhileBarred, true
-	if !was {
-		fx.polls |= barred
+	switch {
+	case w.masters()-denied < need:
+		w.polls, w.ask.polls = pollsWhileBarred, true
+		if !w.queue.barred {
+			fx.polls |= barred
+		}
+		w.queue.barred = true
+	case allowed >= need:
+		w.queue.barred = false
 	}
 }
 

@@ -48,7 +48,7 @@ type queue struct {
 	linger    drift.Timer
 	contended bool // a caller had to wait since linger fired last
 	wanted    bool // a caller has found the lock taken, or another caller in the queue; see Join
-	barred    bool // the masters did not let its last waiter queue that asked
+	barred    bool // the last ask that wanted to queue was not allowed to
 	yields    yields
 }
 

@@ -98,7 +98,7 @@ type Waiter struct {
 
 	// Guarded by the mutex of the queues.
 	state   state
-	polls   int  // so many more asks poll: all if its caller wants that, or some, since the masters did not let it queue
+	polls   int  // how many more asks poll: all if the caller wants that, otherwise some, after the masters refused to queue it
 	told    bool // the observer knows that it waits
 	ask     ask  // the last one
 	out     outbox

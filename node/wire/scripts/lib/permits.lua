@@ -154,6 +154,19 @@ local function take(waiter, value, list, ttl, moment)
   together(ttl, slots, owners, held)
 end
 
+-- grant is take for a waiter that has no slots. It grants all of them or none: a release would not find what a
+-- script has stored that was stopped half-way, since our user lacks a right (L97).
+local function grant(waiter, value, list, ttl, moment)
+  local fine, why = pcall(take, waiter, value, list, ttl, moment)
+  if not fine then
+    for some in parts(numbers(list)) do
+      clear(some)
+    end
+    redis.call('hdel', held, waiter)
+    error(why, 0)
+  end
+end
+
 -- available returns at most some free slots below k, in their order from start, and all
 -- taken slots.
 local function available(k, start, some)

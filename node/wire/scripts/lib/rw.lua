@@ -11,8 +11,8 @@ local function about(keys)
   lock, queue, entries, marker, readers, reading, intent = unpack(keys)
 end
 
--- stopReading removes a reader. A user who has one of the two rights only leaves half of it, which the next
--- release removes (L97).
+-- stopReading removes a reader. A user with only one of the two rights leaves half of it; the next release
+-- removes the rest (L97).
 local function stopReading(waiter)
   redis.call('zrem', readers, waiter)
   redis.call('hdel', reading, waiter)
