@@ -5,11 +5,11 @@ import "time"
 // estimate bounds how far a master's clock is ahead of ours: at least low and at most high.
 // It follows from the other masters' clocks and from the offsets that clients have written.
 type estimate struct {
-	low, high time.Duration
-	offsets   int  // how many masters say so
-	sure      span // the same, by those of them alone that were read in time
-	unread    bool // none does, but something is written: who wrote it may hold a lock (S63)
-	enough    bool // a quorum of masters was read just now
+	span
+	offsets int  // how many masters say so
+	sure    span // the same, by those of them alone that were read in time
+	unread  bool // none does, but something is written: who wrote it may hold a lock (S63)
+	enough  bool // a quorum of masters was read just now
 }
 
 // span is a range of values.
@@ -61,10 +61,8 @@ func (g *Group) estimate(s *standing, t *timepiece, now time.Duration) (w estima
 		o = o.aged(t.saidAt.Add(now-t.heard), &m.clock)
 		within := m.clock.drift(now - m.clock.at)
 		low, high := m.clock.floor-within+o.low, m.clock.ceiling+within+o.high
-		if w.offsets++; w.offsets == 1 {
-			w.low, w.high = low, high
-		}
-		w.low, w.high = min(w.low, low), max(w.high, high)
+		w.offsets++
+		w.add(low, high)
 		if m.clock.ceiling-m.clock.floor <= sharp {
 			w.sure.add(low, high)
 		}

@@ -658,7 +658,7 @@ func TestEstimate_hides_a_step_while_some_were_read_late(t *testing.T) {
 		"those in time say that it went back": {span{0, 2 * place, true}, span{2 * place, 2 * place, true}, 0, true},
 	} {
 		p := &timepiece{bounds: bounds{factor: 0.01, longest: hold, tolerance: drift.Tolerance, at: now, floor: place, ceiling: place}, since: now - c.ago}
-		if got := (estimate{low: c.all.low, high: c.all.high, sure: c.sure}).hides(p, now); got != c.hides {
+		if got := (estimate{span: c.all, sure: c.sure}).hides(p, now); got != c.hides {
 			t.Errorf("%s: hides %v", what, got)
 		}
 	}
