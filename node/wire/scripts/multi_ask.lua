@@ -6,7 +6,7 @@ if ARGV[3] == '-' and ARGV[4] == '-' and ARGV[6] ~= 'hold'
   end
   return redis.status_reply('OK')
 end
--- needs: counter lengthen queue register multi
+-- needs: counter lengthen queue tell give head register multi
 -- multi_ask: take all locks, or wait.
 -- KEYS as in multi
 -- ARGV[1] value   ARGV[2] ttl in ms, and for how long we stay registered
@@ -31,7 +31,7 @@ local function highest()
 end
 
 local function refuse(i, holder)
-  return {left(KEYS[i], queueOf(i), entriesOf(i)), queues(holder), highest(), i, holder and waiterOf(holder) or ''}
+  return {left(KEYS[i], queueOf(i), entriesOf(i)), queues(kindOf(holder)), highest(), i, holder and waiterOf(holder) or ''}
 end
 
 local function ours()
@@ -109,6 +109,6 @@ for i = 1, hold and 0 or count_ do
   end
 end
 if ticket ~= '-' then
-  want(KEYS[lacking], marker, held[lacking])
+  want(KEYS[lacking], marker, held[lacking], kindOf(held[lacking]))
 end
 return refuse(lacking, held[lacking])

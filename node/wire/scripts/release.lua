@@ -6,7 +6,7 @@ if holder == ARGV[1] and not queued and not ARGV[3]
   and (not token or token == redis.pcall('get', string.sub(KEYS[4], 1, -7) .. 'token:' .. string.sub(KEYS[2], #KEYS[4] + 1))) then
   return redis.call('del', KEYS[1])
 end
--- needs: counter ours queue call
+-- needs: counter ours queue tell give head leads
 -- release: delete the lock if it is ours, leave the queue, and hand the lock on.
 -- Every value of the same waiter is ours, whichever of its asks arrived last at this
 -- master. A lock that stays has no holder from then on: see ours.
@@ -20,22 +20,6 @@ local lock, queue, entries, marker = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local may = ARGV[3] ~= 'hold' and ARGV[3]
 local answer, waiter = 0, waiterOf(ARGV[1])
 
--- rest returns for how many ms the lock of that holder stays: 0 if keep.lua has not run, or its
--- time is over. A release never makes a lock end later (L56).
-local function rest(holder)
-  local key = base(marker) .. 'kept:' .. string.sub(queue, #marker + 1)
-  local ms = may == 'keep' and redis.pcall('get', key) == holder and redis.call('pttl', key)
-  redis.pcall('del', key)
-  return ms or 0
-end
-
--- keep makes the lock stay for ms, without a holder.
-local function keep(holder, ms)
-  if redis.pcall('set', lock, kept .. holder, 'PX', ms).err then
-    redis.call('pexpire', lock, ms) -- the master is out of memory
-  end
-end
-
 if type(holder) == 'table' and not string.find(holder.err, 'WRONGTYPE', 1, true) then
   return holder -- our user must not read it: nothing is released yet (L97)
 elseif type(holder) ~= 'string' then
@@ -48,11 +32,20 @@ if holder and (holder == ARGV[1] or waiterOf(was or holder) == waiter) then
     raise(counterOf(queue, marker), ARGV[2])
   end
   stays = was and may == 'keep'
-  local ms = may and not stays and rest(holder) or 0
-  if ms > 0 then
-    stays, earlier = true, redis.call('pttl', lock) > ms
-    keep(holder, ms)
-  elseif not stays then
+  if may and not stays then
+    -- The lock stays for as long as keep.lua has said, without a holder. A release never makes a lock
+    -- end later (L56).
+    local key = base(marker) .. 'kept:' .. string.sub(queue, #marker + 1)
+    local ms = may == 'keep' and redis.pcall('get', key) == holder and redis.call('pttl', key) or 0
+    redis.pcall('del', key)
+    if ms > 0 then
+      stays, earlier = true, redis.call('pttl', lock) > ms
+      if redis.pcall('set', lock, kept .. holder, 'PX', ms).err then
+        redis.call('pexpire', lock, ms) -- the master is out of memory
+      end
+    end
+  end
+  if not stays then
     redis.call('del', lock)
   end
   answer = 1

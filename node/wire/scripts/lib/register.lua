@@ -1,4 +1,4 @@
--- register: the library, after lengthen and queue, of the scripts that queue a waiter.
+-- register: the library, after lengthen, queue and tell, of the scripts that queue a waiter.
 
 -- askOf returns N of a value WAITER:N.
 local function askOf(value)
@@ -23,12 +23,6 @@ local function register(queue, entries, waiter, ticket, stay, how, value, moment
   together(stay, queue, entries)
 end
 
--- before reports whether a waiter with that ticket precedes another one.
-local function before(ticket, waiter, otherTicket, other)
-  local a, b = tonumber(ticket), tonumber(otherTicket)
-  return a < b or a == b and waiter < other
-end
-
 -- left returns for how many more ms a lock is held, or a pause lasts.
 local function left(lock, queue, entries)
   local ms = redis.call('pttl', lock)
@@ -39,19 +33,25 @@ local function left(lock, queue, entries)
   return ms
 end
 
--- queues returns whether the holder of a lock queues when it wants the lock again: 0 it does;
+-- kindOf returns the kind of a holder: 'C' of a cached lock, 'P' if it polls or only tries, nil
+-- if it is of another library, and '' otherwise, also without a holder.
+local function kindOf(holder)
+  if not holder then
+    return ''
+  end
+  return string.match(holder, '^[^ /]*/[a-z2-7]*/0?([PC]?)[0-9a-z]*:%d')
+end
+
+-- queues returns whether a holder of that kind queues when it wants the lock again: 0 it does;
 -- 1 no, it uses another library, which publishes nothing on release; 2 no, it polls or only
 -- tries.
-local function queues(holder)
-  if not holder or string.find(holder, '^[^ /]*/[a-z2-7]*/C?[0-9a-z]*:%d') then
-    return 0
-  end
-  return string.find(holder, '^[^ /]*/[a-z2-7]*/0?P[0-9a-z]*:%d') and 2 or 1
+local function queues(kind)
+  return kind == 'P' and 2 or kind and 0 or 1
 end
 
 -- want notifies the holder of a cached lock that another client waits for the lock.
-local function want(lock, marker, holder)
-  if holder and string.find(holder, '^[^ /]*/[a-z2-7]*/C[0-9a-z]*:%d') then
+local function want(lock, marker, holder, kind)
+  if kind == 'C' then
     tell(lock, marker, waiterOf(holder), holder, ':c')
   end
 end
