@@ -6,7 +6,7 @@ if holder == ARGV[1] and not queued and not ARGV[3]
   and (not token or token == redis.pcall('get', string.sub(KEYS[4], 1, -7) .. 'token:' .. string.sub(KEYS[2], #KEYS[4] + 1))) then
   return redis.call('del', KEYS[1])
 end
--- needs: counter ours queue tell give head leads
+-- needs: counter ours queue tell give head quit leads
 -- release: delete the lock if it is ours, leave the queue, and hand the lock on.
 -- Every value of the same waiter is ours, whichever of its asks arrived last at this
 -- master. A lock that stays has no holder from then on: see ours.
@@ -52,11 +52,9 @@ if holder and (holder == ARGV[1] or waiterOf(was or holder) == waiter) then
 elseif holder then
   answer = -1
 end
--- If the lock was deleted, no error may be returned from here on; if it was not, leave may
--- return one.
 if queued then
   local led = was and leads(queue, entries, marker, waiter)
-  leave(queue, entries, waiter)
+  quit(queue, entries, waiter, answer == 1)
   local free = answer == 1 and not stays or answer == 0 and redis.pcall('exists', lock) == 0
   if free then
     pass(lock, queue, entries, marker, ARGV[#ARGV] == 'hold')

@@ -22,7 +22,7 @@ if redis.pcall('exists', unpack(KEYS, n + 1, 2 * n)) == 0 then
     return n
   end
 end
--- needs: counter ours queue tell give head leads failure
+-- needs: counter ours queue tell give head quit leads failure
 -- releases: several calls of release.lua in one.
 -- KEYS  the locks, none of them twice, then the queue of each, then the marker
 -- ARGV  the values, then the token of each if they are fenced
@@ -65,8 +65,7 @@ end
 if #doomed > 0 then
   redis.call('del', unpack(doomed))
 end
--- Usually there are no waiters, which one EXISTS shows. If a lock was deleted, no error may be
--- returned from here on; if none was, leave may return one.
+-- Usually there are no waiters, which one EXISTS shows.
 if redis.pcall('exists', unpack(KEYS, n + 1, 2 * n)) == 0 then
   return answers
 end
@@ -74,7 +73,10 @@ local entries, waits, led = {}, base(marker) .. 'wait:', {}
 for i = 1, n do
   entries[i] = waits .. string.sub(KEYS[n + i], #marker + 1)
   led[i] = held[i] and string.sub(held[i], 1, 1) == kept and leads(KEYS[n + i], entries[i], marker, waiterOf(ARGV[i]))
-  leave(KEYS[n + i], entries[i], waiterOf(ARGV[i]))
+  local fine, why = pcall(quit, KEYS[n + i], entries[i], waiterOf(ARGV[i]), answers[i] == 1)
+  if not fine then
+    answers[i] = failure(why)
+  end
 end
 for i = 1, n do
   if redis.pcall('exists', KEYS[i]) == 0 then

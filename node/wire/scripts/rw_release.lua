@@ -14,7 +14,7 @@ elseif not writer and redis.pcall('exists', KEYS[2], KEYS[3], KEYS[7]) == 0 then
     return reads
   end
 end
--- needs: counter lengthen queue tell head rw
+-- needs: counter lengthen queue tell head quit rw
 -- rw_release: stop reading or writing, leave the queue, and notify the next waiters.
 -- KEYS as in rw   ARGV[1] value   'hold' changes nothing: waiters are only notified to ask
 -- 1 we had the lock, 0 no other client writes, -1 another client does
@@ -32,6 +32,7 @@ elseif redis.call('zscore', readers, waiter) or redis.call('hexists', reading, w
 elseif holder then
   answer = -1
 end
-unqueue(waiter)
+quit(queue, entries, waiter, answer == 1)
+redis.pcall('zrem', intent, waiter)
 pcall(serve, moment) -- the release stands, whatever fails here
 return answer

@@ -1,4 +1,4 @@
--- needs: counter queue tell give
+-- needs: counter queue tell give quit
 -- transfer: delete the lock if it is ours, as release does, and hand it to a given waiter,
 -- whatever its ticket. If that waiter is absent, the first one gets the lock.
 -- KEYS[1] lock   KEYS[2] queue   KEYS[3] entries   KEYS[4] marker
@@ -25,7 +25,7 @@ local function hand()
     return true
   end
   redis.call('del', lock)
-  leave(queue, entries, chosen, true)
+  passOver(queue, entries, chosen)
   return false
 end
 
@@ -42,9 +42,8 @@ if holder and waiterOf(holder) == waiter then
 elseif holder then
   answer = -1
 end
--- If the lock was deleted, no error may be returned from here on.
 if redis.pcall('exists', queue) ~= 0 then
-  leave(queue, entries, waiter)
+  quit(queue, entries, waiter, answer == 1)
   leave(queue, entries, pause)
   local hold = ARGV[4] == 'hold'
   if answer == 1 and not hold then

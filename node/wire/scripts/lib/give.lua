@@ -16,7 +16,7 @@ local function call(lock, queue, entries, marker, many)
       told[client] = true
       behind = behind + 1
     elseif waiter then
-      leave(queue, entries, waiter, true)
+      passOver(queue, entries, waiter)
     end
   until not waiter or clients == many or behind == 512
   return clients
@@ -34,7 +34,7 @@ local function give(lock, queue, entries, marker, asker, moment)
     local waiter, rest, how, value = first(queue, entries, moment, readers)
     if waiter == pause then
       if not asker and call(lock, queue, entries, marker, 1) == 0 then
-        leave(queue, entries, pause, true)
+        passOver(queue, entries, pause)
       end
       return false
     end
@@ -57,7 +57,7 @@ local function give(lock, queue, entries, marker, asker, moment)
     if there then
       readers = readers + 1
     else
-      leave(queue, entries, waiter, true)
+      passOver(queue, entries, waiter)
     end
   end
 end

@@ -15,7 +15,7 @@ local function head(queue, entries, marker, moment, asker)
     if not waiter or waiter == asker or waiter == pause or present(marker, waiter) then
       return waiter
     end
-    leave(queue, entries, waiter, true)
+    passOver(queue, entries, waiter)
   end
 end
 

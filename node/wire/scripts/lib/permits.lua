@@ -209,7 +209,7 @@ local function walk(k, moment, asker, visit)
       if answer == 'stop' then
         return free
       elseif answer == 'gone' then
-        leave(queue, entries, waiter, true)
+        passOver(queue, entries, waiter)
         gone = true
       else
         free, passed = free - n, passed + 1

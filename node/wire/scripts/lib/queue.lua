@@ -21,17 +21,18 @@ local function waiterOf(value)
   return nonce and #nonce == 16 and waiter or value
 end
 
--- leave removes a waiter from a queue. It fails while the master accepts no writes, so that
--- the client retries later (L28). Without the permission to write, the waiter stays queued. If
--- the waiter has departed, that is an error, too: the caller goes on with the next waiter, and
--- would meet this one again without end (L27).
-local function leave(queue, entries, waiter, gone)
-  local left = redis.pcall('zrem', queue, waiter)
-  if type(left) == 'table' and (gone or string.find(left.err, 'MISCONF')
-    or string.find(left.err, 'NOREPLICAS') or string.find(left.err, 'READONLY')) then
+-- leave removes a waiter from a queue if it can. A waiter without an entry has left. It returns the
+-- replies for the place and for the entry.
+local function leave(queue, entries, waiter)
+  return redis.pcall('zrem', queue, waiter), redis.pcall('hdel', entries, waiter)
+end
+
+-- passOver removes a departed waiter. It fails if the place cannot be removed: the caller goes on
+-- with the next waiter, and would meet this one again without end (L27).
+local function passOver(queue, entries, waiter)
+  if type(leave(queue, entries, waiter)) == 'table' then
     redis.call('zrem', queue, waiter) -- fails in the words of a command, whatever the version
   end
-  redis.pcall('hdel', entries, waiter)
 end
 
 -- clock returns this master's time in seconds and microseconds. A script has one moment, as it has in
@@ -81,6 +82,6 @@ local function first(queue, entries, moment, behind)
     if rest > 0 and (waiter ~= pause or rest <= (tonumber(string.sub(how, 2)) or 0)) then
       return waiter, rest, how, value
     end
-    leave(queue, entries, waiter, true)
+    passOver(queue, entries, waiter)
   end
 end

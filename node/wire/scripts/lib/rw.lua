@@ -33,10 +33,16 @@ local function read(waiter, value, ttl, moment)
   together(whole(till - moment), readers, reading)
 end
 
--- unqueue removes a waiter from the queue; gone: see leave.
-local function unqueue(waiter, gone)
-  leave(queue, entries, waiter, gone)
-  redis[gone and 'call' or 'pcall']('zrem', intent, waiter)
+-- unqueue removes a waiter that is granted the lock.
+local function unqueue(waiter)
+  leave(queue, entries, waiter)
+  redis.pcall('zrem', intent, waiter)
+end
+
+-- expel removes a departed waiter: see passOver.
+local function expel(waiter)
+  passOver(queue, entries, waiter)
+  redis.call('zrem', intent, waiter)
 end
 
 -- living reports whether a waiter is still registered.
@@ -57,7 +63,7 @@ local function firstWriter(moment, asker)
     if living(found[1], moment) and (found[1] == asker or present(marker, found[1])) then
       return found[1], found[2]
     end
-    unqueue(found[1], true)
+    expel(found[1])
   end
 end
 
@@ -77,7 +83,7 @@ local function serve(moment, asker)
         return
       end
       if not there or not tell(lock, marker, waiter, value, ':t') then
-        unqueue(waiter, true)
+        expel(waiter)
       elseif how ~= 'r' then
         return
       else
@@ -85,7 +91,7 @@ local function serve(moment, asker)
       end
     end
     if writer then
-      unqueue(writer, true)
+      expel(writer)
     end
   until not writer
 end
