@@ -12,9 +12,7 @@ local waiter, chosen = waiterOf(ARGV[1]), ARGV[3]
 -- others for a third of its registration: see ask.lua. Its ticket is the end of that time, in ms,
 -- which is lower than any ticket, in us.
 local function hand()
-  local entry = redis.pcall('hget', entries, chosen)
-  local deadline, how, value = string.match(type(entry) == 'string' and entry or '', '^(%d+) (%S+) (.*)$')
-  local rest = deadline and deadline - now() or 0
+  local rest, how, value = entryOf(entries, chosen, now())
   if rest <= 0 or string.find(how, '^[wr]') then
     return false
   end

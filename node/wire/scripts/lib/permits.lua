@@ -196,11 +196,10 @@ local function walk(k, moment, asker, visit)
   repeat
     gone = false
     for _, waiter in ipairs(redis.pcall('zrange', queue, passed, passed + math.max(free, 0))) do
-      local entry = redis.pcall('hget', entries, waiter)
-      local deadline, n, value = string.match(type(entry) == 'string' and entry or '', '^(%d+) w(%d+) (.*)$')
-      local answer = 'gone'
-      if deadline and deadline - moment > 0 then
-        if tonumber(n) <= free then
+      local rest, how, value = entryOf(entries, waiter, moment)
+      local n, answer = tonumber(string.match(how or '', '^w(%d+)$')), 'gone'
+      if n and rest > 0 then
+        if n <= free then
           answer = visit(waiter, value)
         elseif waiter == asker or present(marker, waiter) then
           answer = 'stop'
@@ -239,9 +238,8 @@ end
 -- callAll notifies all waiters, whatever number of permits they know.
 local function callAll(moment)
   for _, waiter in ipairs(redis.pcall('zrange', queue, 0, -1)) do
-    local entry = redis.pcall('hget', entries, waiter)
-    local deadline, value = string.match(type(entry) == 'string' and entry or '', '^(%d+) w%d+ (.*)$')
-    if not deadline or deadline - moment <= 0 or not tell(slots, marker, waiter, value, ':t') then
+    local rest, _, value = entryOf(entries, waiter, moment)
+    if rest <= 0 or not tell(slots, marker, waiter, value, ':t') then
       leave(queue, entries, waiter)
     end
   end

@@ -66,6 +66,14 @@ local function channelOf(marker, waiter)
   return base(marker) .. 'wait:' .. string.match(waiter, '^(.*)/')
 end
 
+-- entryOf returns for how many ms a waiter stays registered, how it is served, and its value. A
+-- departed waiter has 0 ms or less.
+local function entryOf(entries, waiter, moment)
+  local entry = redis.pcall('hget', entries, waiter)
+  local deadline, how, value = string.match(type(entry) == 'string' and entry or '', '^(%d+) (%S+) (.*)$')
+  return deadline and deadline - moment or 0, how, value
+end
+
 -- first returns the registered waiter with the lowest ticket, after the given number of others:
 -- its name, for how many ms it stays registered, how it is served, and its value. It removes
 -- expired waiters. A pause with more time left than its length has expired, too: the clock was
@@ -76,9 +84,7 @@ local function first(queue, entries, moment, behind)
     if not waiter then
       return nil
     end
-    local entry = redis.pcall('hget', entries, waiter)
-    local deadline, how, value = string.match(type(entry) == 'string' and entry or '', '^(%d+) (%S+) (.*)$')
-    local rest = deadline and deadline - (moment or now()) or 0
+    local rest, how, value = entryOf(entries, waiter, moment or now())
     if rest > 0 and (waiter ~= pause or rest <= (tonumber(string.sub(how, 2)) or 0)) then
       return waiter, rest, how, value
     end

@@ -7,8 +7,7 @@ end
 
 -- overtaken reports whether a later ask of the waiter has arrived before.
 local function overtaken(entries, waiter, n)
-  local entry = redis.pcall('hget', entries, waiter)
-  local known = type(entry) == 'string' and string.match(entry, '^%d+ %S+ (.*)$')
+  local _, _, known = entryOf(entries, waiter, 0)
   return known and askOf(known) > n
 end
 

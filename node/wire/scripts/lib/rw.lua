@@ -45,13 +45,6 @@ local function expel(waiter)
   redis.call('zrem', intent, waiter)
 end
 
--- living reports whether a waiter is still registered.
-local function living(waiter, moment)
-  local entry = redis.pcall('hget', entries, waiter)
-  local deadline, how, value = string.match(type(entry) == 'string' and entry or '', '^(%d+) (%S+) (.*)$')
-  return deadline and tonumber(deadline) > moment, how, value
-end
-
 -- firstWriter returns the present waiting writer with the lowest ticket. The asker counts as
 -- present: its client may not be subscribed yet.
 local function firstWriter(moment, asker)
@@ -60,7 +53,7 @@ local function firstWriter(moment, asker)
     if not found[1] then
       return nil
     end
-    if living(found[1], moment) and (found[1] == asker or present(marker, found[1])) then
+    if entryOf(entries, found[1], moment) > 0 and (found[1] == asker or present(marker, found[1])) then
       return found[1], found[2]
     end
     expel(found[1])
@@ -78,7 +71,8 @@ local function serve(moment, asker)
   repeat
     local writer, ticket = firstWriter(moment, asker)
     for _, waiter in ipairs(redis.pcall('zrangebyscore', queue, '-inf', ticket or '+inf')) do
-      local there, how, value = living(waiter, moment)
+      local rest, how, value = entryOf(entries, waiter, moment)
+      local there = rest > 0
       if there and how ~= 'r' and (told or redis.call('zcard', readers) > 0) then
         return
       end
