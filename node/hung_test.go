@@ -222,6 +222,7 @@ func TestReal_L28_a_refused_unqueue_is_no_delivered_release(t *testing.T) {
 	for code, refuse := range map[string][]any{
 		"NOREPLICAS": {"CONFIG", "SET", "min-replicas-to-write", "1"},
 		"READONLY":   {"REPLICAOF", "127.0.0.1", "1"}, // nobody is there, so the replica keeps its keys
+		"NOPERM":     {"ACL", "SETUSER", "default", "-zrem", "-hdel"},
 	} {
 		for name, c := range crowds() {
 			t.Run(code+", "+name, func(t *testing.T) {
@@ -252,6 +253,52 @@ func TestReal_L28_a_refused_unqueue_is_no_delivered_release(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+// L97: who may not leave the queue is handed nothing by its own releases, though the lock is free.
+func TestReal_L97_a_release_that_failed_hands_the_lock_to_nobody(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	q, told := wire.QueueOf("", "a"), listenIn(t, s)
+	runOn(t, s, wire.Acquire("a", aHolder, time.Minute))
+	runOn(t, s, wire.Ask("a", q, aStranger, 1, time.Minute))
+	do(t, s, "DEL", "a")
+	do(t, s, "ACL", "SETUSER", "default", "-zrem", "-hdel")
+	leave := wire.Release("a", q, aStranger, time.Minute)
+
+	for _, cmd := range []*wire.Command{leave, folded(leave, wire.Release("b", wire.QueueOf("", "b"), aHolder, time.Minute))} {
+		for range 2 {
+			answer, err := askWithin(t, s, time.Second, cmd)
+			if answers, ok := answer.([]any); ok {
+				err, _ = answers[0].(error)
+			}
+			if err == nil {
+				t.Errorf("%s is answered %v, and the waiter is still queued", cmd.Script.Name, answer)
+			}
+		}
+	}
+	if said, holder := told(), do(t, s, "GET", "a"); len(said) != 0 || holder != nil {
+		t.Errorf("the waiter is told %v; the master stores %v", said, holder)
+	}
+}
+
+// L28: the same of a lock that is kept after an earlier release: the second one changes nothing, and its waiter is
+// queued again by an ask that came late.
+func TestReal_L28_a_second_release_of_a_kept_lock_may_be_refused(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	q, first := wire.QueueOf("", "a"), "c/nnnnnnnnnnnnnnnn/s:0"
+	runOn(t, s, wire.Acquire("a", first, time.Minute))
+	runOn(t, s, wire.Keep("a", q, first, time.Minute))
+	runOn(t, s, wire.Release("a", q, first, time.Minute).Keeping())
+	runOn(t, s, wire.Ask("a", q, aStranger, 1, time.Minute))
+	do(t, s, "CONFIG", "SET", "min-replicas-to-write", "1")
+
+	answer, err := askWithin(t, s, time.Second, wire.Release("a", q, aStranger, time.Minute).Keeping())
+
+	if !errors.Is(err, &wire.ServerError{Code: "NOREPLICAS"}) {
+		t.Errorf("the release is answered %v, %v, and the waiter is still queued", answer, err)
 	}
 }
 

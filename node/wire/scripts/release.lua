@@ -54,7 +54,7 @@ elseif holder then
 end
 if queued then
   local led = was and leads(queue, entries, marker, waiter)
-  quit(queue, entries, waiter, answer == 1)
+  quit(queue, entries, waiter, answer == 1 and not (was and stays))
   local free = answer == 1 and not stays or answer == 0 and redis.pcall('exists', lock) == 0
   if free then
     pass(lock, queue, entries, marker, ARGV[#ARGV] == 'hold')

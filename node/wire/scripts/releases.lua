@@ -79,7 +79,9 @@ for i = 1, n do
   end
 end
 for i = 1, n do
-  if redis.pcall('exists', KEYS[i]) == 0 then
+  if type(answers[i]) == 'table' then
+    -- the waiter is still queued: its release is sent again
+  elseif redis.pcall('exists', KEYS[i]) == 0 then
     pcall(give, KEYS[i], KEYS[n + i], entries[i], marker)
   elseif led[i] then
     pcall(call, KEYS[i], KEYS[n + i], entries[i], marker, 1)

@@ -21,18 +21,18 @@ local function waiterOf(value)
   return nonce and #nonce == 16 and waiter or value
 end
 
--- leave removes a waiter from a queue if it can. A waiter without an entry has left. It returns the
--- replies for the place and for the entry.
+-- leave removes a waiter from a queue if it can, and reports whether it did. A waiter without an
+-- entry has left.
 local function leave(queue, entries, waiter)
-  return redis.pcall('zrem', queue, waiter), redis.pcall('hdel', entries, waiter)
+  local place, entry = redis.pcall('zrem', queue, waiter), redis.pcall('hdel', entries, waiter)
+  return type(place) ~= 'table' or type(entry) ~= 'table'
 end
 
 -- passOver removes a departed waiter. It fails if the place cannot be removed: the caller goes on
 -- with the next waiter, and would meet this one again without end (L27).
 local function passOver(queue, entries, waiter)
-  if type(leave(queue, entries, waiter)) == 'table' then
-    redis.call('zrem', queue, waiter) -- fails in the words of a command, whatever the version
-  end
+  redis.call('zrem', queue, waiter)
+  redis.pcall('hdel', entries, waiter)
 end
 
 -- clock returns this master's time in seconds and microseconds. A script has one moment, as it has in
