@@ -3,6 +3,8 @@ package redlock_test
 import (
 	"context"
 	"log/slog"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -54,4 +56,52 @@ func mustPassOverASceptic(t *testing.T, k aKind, knows bool) {
 	unlocks(t, lease)
 
 	unlocks(t, arrival(t, "the lock", result))
+}
+
+// L98: a master was full, so that many fair waiters are not queued there, when another one loses its memory. The
+// first waiters must ask the full one again, although the other one reports missed messages all the time.
+func TestReal_L98_fair_locks_go_on_when_a_master_was_full_and_another_loses_its_memory(t *testing.T) {
+	t.Parallel()
+	ms := startMasters(t, 3)
+	opts := []redlock.Option{redlock.WithTTL(30 * time.Minute), redlock.WithRestartGuard(30 * time.Minute), redlock.WithNodeTimeout(200 * time.Millisecond)}
+	declareNew(t, redistest.URLs(ms), opts...)
+	working, stop := context.WithCancel(ctx)
+	var callers sync.WaitGroup
+	turns := map[string]*atomic.Int64{"a": {}, "b": {}, "c": {}, "busy": {}, "busy, too": {}}
+	for range 10 {
+		c := ms.client(t, opts...)
+		for name, n := range turns {
+			m := c.Mutex(name)
+			if len(name) == 1 {
+				m = c.Mutex(name, redlock.Fair())
+			}
+			for range 2 {
+				callers.Go(func() {
+					for working.Err() == nil {
+						if l, err := m.Lock(working); err == nil {
+							time.Sleep(2 * time.Millisecond)
+							l.Unlock(ctx)
+							n.Add(1)
+						}
+					}
+				})
+			}
+		}
+	}
+	goOn := func(when string) {
+		t.Helper()
+		for name, n := range turns {
+			before := n.Load()
+			eventually(t, name+" is handed over "+when, func() bool { return n.Load() > before+100 })
+		}
+	}
+	goOn("while all is well")
+	do(t, ms[0], "CONFIG", "SET", "maxmemory", "1")
+	goOn("while a master is full")
+	do(t, ms[0], "CONFIG", "SET", "maxmemory", "0")
+	time.Sleep(20 * time.Millisecond) // some queue there, and others do not yet
+	ms[1].RestartEmpty()
+	goOn("afterwards")
+	stop()
+	callers.Wait()
 }

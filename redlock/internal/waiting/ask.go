@@ -6,7 +6,6 @@ import (
 
 	"github.com/quorumlock/quorumlock/drift"
 	"github.com/quorumlock/quorumlock/node"
-	"github.com/quorumlock/quorumlock/node/guard"
 	"github.com/quorumlock/quorumlock/node/wire"
 	"github.com/quorumlock/quorumlock/quorum"
 )
@@ -145,8 +144,7 @@ func (w *Waiter) keepsPlace() bool {
 	for i, b := range w.ask.ballots {
 		why := b.Reply.Err
 		late := errors.Is(why, node.ErrTimeout) || errors.Is(why, node.ErrUnknown) || errors.Is(why, node.ErrSilent)
-		distrusted := errors.Is(why, guard.ErrQuarantined)
-		if b.Vote == quorum.Failed && !late && (!queued || distrusted) {
+		if b.Vote == quorum.Failed && !late && (!queued || distrusts(b)) {
 			may &^= quorum.Only(i)
 		}
 	}

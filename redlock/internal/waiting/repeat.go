@@ -64,19 +64,22 @@ func (w *Waiter) revises(e event, fx *effects) {
 	if w.state != resting || a.id == "" || a.value != e.value {
 		return
 	}
-	distrusted := errors.Is(e.ballot.Reply.Err, guard.ErrQuarantined)
+	distrusted, known := distrusts(e.ballot), distrusts(a.ballots[e.master])
 	if distrusted || e.ballot.Vote == quorum.Refused && a.ballots[e.master].Vote == quorum.Failed {
 		e.ballot.Late = true // the outcome was decided without it
 		a.record(e.master, e.ballot, e.at)
 	}
-	if !distrusted || !unreachable(a.ballots) {
-		return
+	if !distrusted || known || !unreachable(a.ballots) {
+		return // if it was known before, the timer is set; each answer would set it again (L98)
 	}
 	if !w.keepsPlace() {
 		w.giveUp(fx)
 	}
 	fx.timer = pause{w.queue.all.RetryInterval, forever}
 }
+
+// distrusts reports whether we do not trust the master that the ballot is of.
+func distrusts(b quorum.Ballot) bool { return errors.Is(b.Reply.Err, guard.ErrQuarantined) }
 
 // unreachable reports whether the masters that failed leave no quorum.
 func unreachable(ballots []quorum.Ballot) bool {
