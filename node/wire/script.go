@@ -28,45 +28,45 @@ var Common = []*Script{ScriptAsk, ScriptExtend, ScriptRelease, ScriptReleases, S
 // The scripts. What each does, takes and answers stands in its file. Behind some stands how
 // the transport sends several calls in one.
 var (
-	ScriptAsk           = script("ask", "3731ca48754953f7e1249d2c756ba21248a339d1")
-	ScriptExtend        = script("extend", "56787c35cf1436408b9c3f1b8084213b01c13c43")
-	ScriptExtendCached  = script("extend_cached", "4d3f6e5b064e4baceb544a2c96cb703f7869b721")
-	ScriptRelease       = script("release", "e0553af1ca07bb4738915513617224bfae66d4ee").inColumns("releases", "c5b25ebcb472be6eb9095ade5fa842159e24ab0a")
-	ScriptKeep          = script("keep", "c597b9128d03adfedda7db1fc72a228f1573aae2")
-	ScriptInspect       = script("inspect", "ea5605a39fa5080212986df19c1cafc3c9c01f67")
-	ScriptFair          = script("fair", "aac4f992a5cb78ff3e04ababe1decd6c735fa037").inTurn("fairs", "da9a76090e03ad121fd0aed143a2fcdf0664e45d")
-	ScriptFencedAcquire = script("fenced_acquire", "4ca1cda2cda3259354436403ffabc52c3ef786b4").inColumns("fenced_acquires", "2834b7cccfc1fcf604b982a6e3a52a6626a5d3b2")
-	ScriptFencedRaise   = script("fenced_raise", "19fe3447fd478d4ba7dd057cece752d194f1874f")
-	ScriptFencedExtend  = script("fenced_extend", "76668295e848ee1560b1656c8a7d5521aac9db9b")
-	ScriptFencedRepair  = script("fenced_repair", "c38e5aa65bd88d77eb2afd2ce37323fc6882a4e3")
-	ScriptInherit       = script("inherit", "c3880b98d44ec7a8f3927060b5246ad334c2ef5e")
-	ScriptWrite         = script("write", "f3690e142aba44c3f7b62747f9f0c5530c05ab85").inTurn("writes", "e33f8f0fdeb973c8b3a82ad1bb275903d94c06f0")
-	ScriptRead          = script("read", "38e9b7b58c1071341c54d0f731b25753774552c9").inTurn("reads", "131f66c2dfd047e127c0c00d7dc7dd6d71dfd9e8")
-	ScriptWriteExtend   = script("write_extend", "f0943d2a50cdafa7e0347628f921ed8f79b80f0d")
-	ScriptReadExtend    = script("read_extend", "2a93bb57069b853853aabee3b397a61ed095cea3")
-	ScriptWriteRepair   = script("write_repair", "1c9bbc5d19a11653e6d26b094665a70701a70d36")
-	ScriptReadRepair    = script("read_repair", "ca0ebcaeedbf9b6c6b1fd2e382c353cae52e6b32")
-	ScriptRWRelease     = script("rw_release", "4d2207e2402517f6f8f370a4af3e7db6ddbfe817").inTurn("rw_releases", "e7268977f242cb5081eb6d6c3149ce7b2c3ab3da")
-	ScriptMultiAsk      = script("multi_ask", "0b19c03c34633c097d702553edb2fda8e720c3be")
-	ScriptMultiExtend   = script("multi_extend", "7d26c2ed56be3960f19185636e87cf0f9dcd7a71")
-	ScriptMultiRepair   = script("multi_repair", "18436ab8adbba84e3b3067ff402a168b8369424e")
-	ScriptMultiRaise    = script("multi_raise", "b3cf5c83d670002a6278990ee53917b4351c9135")
-	ScriptMultiRelease  = script("multi_release", "37e336d0bc3845aad17017eb53cd42977893a4b8")
-	ScriptPermit        = script("permit", "e9ddba031c4fd3626928be4a7f14d1bec467c094").inTurn("permit_takes", "47e4f8a9d6c9e81782927a8c95a80465c10005b4")
-	ScriptPermitMove    = script("permit_move", "342a8bba0ca33acf78e69b4af68d02d08bfca6ec")
-	ScriptPermitExtend  = script("permit_extend", "db9ab2d01b3d45a413273c5a6affe30cf71e9bf6")
-	ScriptPermitRelease = script("permit_release", "7b25020e7296462ab892ceca67ef2f99bd2c0ca3").inTurn("permit_releases", "1139a9e1a8903dcf060dc1ccce52d6c309a041f6")
-	ScriptPermitResize  = script("permit_resize", "75fdd36537f38a8266e5db98d7c8b22b826610e0")
-	ScriptPermitRaise   = script("permit_raise", "1beef49238cefb0323f7aa2704513855fc01f83b")
+	ScriptAsk           = script("ask", "fedda78f72b3c3ff3072070e3f0b5d37ab466dbd")
+	ScriptExtend        = script("extend", "69f554b42ce01f964776f0f3435f6508cbbedb8c")
+	ScriptExtendCached  = script("extend_cached", "699bfea9862460743d5f0c0bb8bd717e607c2599")
+	ScriptRelease       = script("release", "94dea1d8ff71a9b27bc0e50726d0e8d48a9777ea").inColumns("releases", "4ce3abcf39115cb3498d2f6f56a3917e537cc6ca")
+	ScriptKeep          = script("keep", "3a9ce029866124f1af1e761a5822748408ec3f50")
+	ScriptInspect       = script("inspect", "ec634659eef63a9bcedb877c33fc2554d6d1b8e1")
+	ScriptFair          = script("fair", "592ff2ab8511c6b7044062c48e6e6d328b4a2a9b").inTurn("fairs", "26c6300ee89172ab0056b6c55c26a655223646e1")
+	ScriptFencedAcquire = script("fenced_acquire", "e4853b65f8a41d8ca31a6b542c88d754d7b92e50").inColumns("fenced_acquires", "16503a83a7f9dbd665692869aed0d39585a31c61")
+	ScriptFencedRaise   = script("fenced_raise", "659cdc89ba8c325eaffd86d809bbcf9217f1b578")
+	ScriptFencedExtend  = script("fenced_extend", "651d9eb4ac59074bb05f039f608e83e4ef668db2")
+	ScriptFencedRepair  = script("fenced_repair", "c671520bcb91fc6f2ecd7c002e489a4ddf1d7204")
+	ScriptInherit       = script("inherit", "d1bba9d86f776e168ef4f7aec8c050ffbb6cc84c")
+	ScriptWrite         = script("write", "6180c5fada62325a2d337519c44c8fad1c06c8dc").inTurn("writes", "daf9b0c14f4b087f0ed2f339845a6d6a5bc21594")
+	ScriptRead          = script("read", "28f38458e3b2051ddf87a1b6a96560d6c0ff76f9").inTurn("reads", "aa09dc881dd6bd55544db2aeea9f214ef71be28f")
+	ScriptWriteExtend   = script("write_extend", "d9b157e7d55b1de18d9f4f07f8a64ea438d9889d")
+	ScriptReadExtend    = script("read_extend", "34308b219f41260a1d189dddb027b55530036d9f")
+	ScriptWriteRepair   = script("write_repair", "3a0e85bf13a9b12c7f57bfe2d698ffe2295a2b48")
+	ScriptReadRepair    = script("read_repair", "b44ea9628d93414b7bfbd28a5f4cc9e8873a14b3")
+	ScriptRWRelease     = script("rw_release", "f757470ed1dd09f7304669dbd3172333a992051a").inTurn("rw_releases", "47f583b6a739ee861bc445774e7d3913c9c86d5b")
+	ScriptMultiAsk      = script("multi_ask", "cb6af57c89d0351dd1f219ea243c2bea6ec1d042")
+	ScriptMultiExtend   = script("multi_extend", "4dde7fae85b150f4329f25ba9d031106edb0185f")
+	ScriptMultiRepair   = script("multi_repair", "89fac9ac182e4c86e7a12ff93e8085efd2489ef5")
+	ScriptMultiRaise    = script("multi_raise", "86f05d11884a635b19ba385a81f77328924fd7c0")
+	ScriptMultiRelease  = script("multi_release", "37df96b81db5212f092e99e65f02c4938694ea93")
+	ScriptPermit        = script("permit", "d1af162b85f22d601de214f392a611cd9897bf5d").inTurn("permit_takes", "2e7570f2669611af0c424cdd7cadeccad0fa7530")
+	ScriptPermitMove    = script("permit_move", "0b5f69cc3ee159b46f4b738b8066151f5c8f4b72")
+	ScriptPermitExtend  = script("permit_extend", "977125d2f7e170039d5132d40c7ec4b7d1c5f188")
+	ScriptPermitRelease = script("permit_release", "0762db05171eaa84b29bbd9acd4c321c0cdf87a0").inTurn("permit_releases", "b93c3348e003c1e8a88144da2adb22e37f2001ef")
+	ScriptPermitResize  = script("permit_resize", "fb5cb610d24c818dfc78f1621b3239a644733aaa")
+	ScriptPermitRaise   = script("permit_raise", "1210830461ec1c5fc6ba3712cc36137871c039f1")
 	ScriptLatchArrive   = script("latch_arrive", "c370527602a72e942e1ce4cf0fd084a3b3ca27ab")
 	ScriptLatchCount    = script("latch_count", "57b5fe1323a6f336da5af76ac2ce00cf69853a0f")
 	ScriptLatchRead     = script("latch_read", "9ce9185bf31e274413c345c205a27e4abbceb0fa")
 	ScriptLatchWrite    = script("latch_write", "f2e093a1c93ae41b0436fca6f4c9ac94d98e3289")
 	ScriptProclaim      = script("proclaim", "ada2219ebffeb9bc697d558613a4ed0fe9eb72f8")
 	ScriptLeader        = script("leader", "4cb243e03a224cb9b7eb92aea6f0147fae3ff6f1")
-	ScriptYield         = script("yield", "fd9c35b2eb4ff07224307f8f0e9e900223861302")
+	ScriptYield         = script("yield", "465af3cc42ddb5c42e637130405088f0bd3cb3d0")
 	ScriptRequest       = script("request", "886aef692e03cdd3d2ad365a200f797f1d056ac9")
-	ScriptTransfer      = script("transfer", "897cc6a9beb3ddd97494620835ad2b49c3cea571")
+	ScriptTransfer      = script("transfer", "a5ee32b47102aa2e60b640b28d068c55eeae505d")
 	ScriptMarker        = script("marker", "0e33cbcdb246ae471fa5298f781f1f4f77fe069b")
 )
 
@@ -85,8 +85,14 @@ func file(name string) string {
 	return string(text)
 }
 
-// needs begins the line of a script that names its libraries.
-const needs = "-- needs: "
+const (
+	// needs begins the line of a script that names its libraries.
+	needs = "-- needs: "
+	// later begins the next line if there are libraries for what is rare: NAMES: LIBRARIES. A call of
+	// later() returns the functions of these names. To make a function takes the master time in
+	// each call of the script.
+	later = "-- later "
+)
 
 // parts returns the parts of a script: the short way for simple cases, the libraries that it
 // needs for the rest, and the rest.
@@ -97,10 +103,21 @@ func parts(name string) (short, libraries, rest string) {
 		return "", "", text
 	}
 	names, rest, _ := strings.Cut(rest, "\n")
-	for library := range strings.FieldsSeq(names) {
-		libraries += file("lib/" + library)
+	libraries = together(names)
+	if line, after, found := strings.Cut(rest, "\n"); found && strings.HasPrefix(line, later) {
+		names, rare, _ := strings.Cut(line[len(later):], ": ")
+		names = strings.Join(strings.Fields(names), ", ")
+		libraries, rest = libraries+"local function later()\n"+together(rare)+"return "+names+"\nend\n", after
 	}
 	return short, libraries, rest
+}
+
+// together returns the libraries of these names.
+func together(names string) (text string) {
+	for library := range strings.FieldsSeq(names) {
+		text += file("lib/" + library)
+	}
+	return text
 }
 
 // script returns the script of the file of that name.

@@ -1,4 +1,5 @@
--- needs: counter lengthen queue tell give register
+-- needs: number lengthen queue register
+-- later give left want: counter first tell give refused
 -- ask: register for a lock, or refresh the registration, give up the grant of an earlier ask,
 -- and take the lock if it is our turn.
 -- KEYS[1] lock   KEYS[2] queue   KEYS[3] entries   KEYS[4] marker
@@ -36,6 +37,7 @@ if not overtaken(entries, waiter, n) and not (isOurs and askOf(holder) >= n) the
     return refused
   end
   if not holder and not hold then
+    local give = later()
     local given, count = give(lock, queue, entries, marker, waiter, moment)
     if given then
       holder, counter = value, count
@@ -46,6 +48,10 @@ counter = how ~= '-' and (counter or tonumber(redis.call('get', counterOf(queue,
 if holder == value and not hold then
   return counter or redis.status_reply('OK')
 end
-local kind = kindOf(holder)
-want(lock, marker, holder, kind)
-return {left(lock, queue, entries), queues(kind), counter}
+local kind, rest = kindOf(holder), redis.call('pttl', lock)
+if kind == 'C' or rest == -2 then
+  local _, left, want = later()
+  want(lock, marker, holder, kind)
+  rest = left(lock, queue, entries)
+end
+return {rest, queues(kind), counter}

@@ -1,4 +1,4 @@
--- needs: lengthen ours
+-- needs: lengthen kept ours
 -- extend: extend the lock if it is ours.
 -- KEYS[1] key   ARGV[1] value   ARGV[2] ttl in ms
 -- as ours

@@ -2,7 +2,7 @@
 if ARGV[4] == '-' and redis.pcall('exists', KEYS[1], KEYS[2], KEYS[3]) == 0 then
   return redis.call('set', KEYS[1], ARGV[1], 'PX', ARGV[3])
 end
--- needs: counter lengthen queue tell give head register
+-- needs: number counter lengthen queue first tell give head register refused
 -- fair: take the lock if there are no waiters, and otherwise queue behind them. It is the
 -- first ask of a fair waiter; the later ones are ask.lua.
 -- KEYS[1] lock   KEYS[2] queue   KEYS[3] entries   KEYS[4] marker

@@ -1,4 +1,4 @@
--- needs: counter
+-- needs: number counter
 -- fenced_acquire: take the lock if it is free, and raise its counter.
 -- KEYS[1] lock   KEYS[2] counter
 -- ARGV[1] value   ARGV[2] ttl in ms   ARGV[3] the least counter

@@ -1,4 +1,4 @@
--- needs: counter failure
+-- needs: number counter failure
 -- fenced_acquires: several calls of fenced_acquire in one. One MGET reads the counters: a
 -- counter changes only when its lock is taken, and no lock is taken twice.
 -- KEYS  the locks, then the counter of each

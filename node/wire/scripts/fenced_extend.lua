@@ -1,4 +1,4 @@
--- needs: counter lengthen ours
+-- needs: number counter lengthen kept ours
 -- fenced_extend: extend, and raise the counter to the token.
 -- KEYS[1] lock   KEYS[2] counter   ARGV[1] value   ARGV[2] ttl in ms
 -- ARGV[3] token

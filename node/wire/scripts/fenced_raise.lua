@@ -1,4 +1,4 @@
--- needs: counter
+-- needs: number counter
 -- fenced_raise: raise the counter to the token of the attempt that holds the lock. The
 -- counter must be below the token.
 -- KEYS[1] lock   KEYS[2] counter   ARGV[1] value   ARGV[2] token

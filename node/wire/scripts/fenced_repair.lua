@@ -1,4 +1,4 @@
--- needs: counter
+-- needs: number counter
 -- fenced_repair: put the lock back if it is free, and raise the counter to the token.
 -- KEYS[1] lock   KEYS[2] counter   ARGV[1] value   ARGV[2] ttl in ms
 -- ARGV[3] token

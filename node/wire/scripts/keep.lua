@@ -1,4 +1,4 @@
--- needs: lengthen ours
+-- needs: lengthen kept ours
 -- keep: make the lock stay for some time, if it is ours, even if it is released before: see
 -- release.lua. Only the clock of this master measures the time.
 -- KEYS[1] lock   KEYS[2] the value that the lock is kept for   ARGV[1] value

@@ -6,7 +6,7 @@ if ARGV[3] == '-' and ARGV[4] == '-' and ARGV[6] ~= 'hold'
   end
   return redis.status_reply('OK')
 end
--- needs: counter lengthen queue tell give head register multi
+-- needs: number counter lengthen queue first tell give head register refused multi
 -- multi_ask: take all locks, or wait.
 -- KEYS as in multi
 -- ARGV[1] value   ARGV[2] ttl in ms, and for how long we stay registered

@@ -11,7 +11,7 @@ if ARGV[2] == '-' and redis.pcall('exists', unpack(KEYS, locks + 1, 2 * locks)) 
     return 1
   end
 end
--- needs: counter queue tell give quit multi
+-- needs: number counter queue first tell give quit multi
 -- multi_release: delete our locks, leave the queues, and hand the locks on.
 -- KEYS as in multi   ARGV[1] value   ARGV[2] token, or '-'   ARGV[3] 'hold': see release
 -- 1 all were ours, 0 some were absent, -1 another client holds one

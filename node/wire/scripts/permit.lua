@@ -36,7 +36,7 @@ if ARGV[3] == '-' and ARGV[7] == '-' and ARGV[8] ~= 'hold'
     return {mine, table.concat(free, ','), 0, tonumber(order) or 0}
   end
 end
--- needs: counter lengthen queue tell head register permits
+-- needs: number counter lengthen queue first tell head register permits
 -- permit: take slots of a semaphore, or wait for them.
 -- KEYS as in permits
 -- ARGV[1] value   ARGV[2] ttl in ms, and for how long we stay registered

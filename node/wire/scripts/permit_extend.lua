@@ -1,4 +1,4 @@
--- needs: counter lengthen queue tell head permits
+-- needs: number counter lengthen queue first tell head permits
 -- permit_extend: extend, and release slots that are not part of the permit.
 -- KEYS as in permits
 -- ARGV[1] value   ARGV[2] ttl in ms   ARGV[3] the slots   ARGV[4] number of

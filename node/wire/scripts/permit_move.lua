@@ -1,4 +1,4 @@
--- needs: counter lengthen queue tell head register permits
+-- needs: number counter lengthen queue first tell head register permits
 -- permit_move: take exactly these slots.
 -- KEYS as in permits
 -- ARGV[1] value   ARGV[2] ttl in ms   ARGV[3] the slots   ARGV[4] number of permits

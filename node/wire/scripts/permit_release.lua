@@ -25,7 +25,7 @@ if holder and redis.pcall('exists', KEYS[2], KEYS[3]) == 0 then
     return list and 1 or 0
   end
 end
--- needs: counter lengthen queue tell head quit permits
+-- needs: number counter lengthen queue first tell head quit permits
 -- permit_release: release the slots, leave the queue, and notify the next waiters.
 -- KEYS as in permits   ARGV[1] value   'hold' changes nothing: waiters are only notified to ask
 -- 1 released, 0 we had none

@@ -1,4 +1,4 @@
--- needs: counter lengthen queue tell head permits
+-- needs: number counter lengthen queue first tell head permits
 -- permit_resize: set the number of permits.
 -- KEYS as in permits   ARGV[1] the number   ARGV[2] the order of this Resize
 -- 1 set, the error PERMITS n if a later Resize has set n

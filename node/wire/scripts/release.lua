@@ -6,7 +6,8 @@ if holder == ARGV[1] and not queued and not ARGV[3]
   and (not token or token == redis.pcall('get', string.sub(KEYS[4], 1, -7) .. 'token:' .. string.sub(KEYS[2], #KEYS[4] + 1))) then
   return redis.call('del', KEYS[1])
 end
--- needs: counter ours queue tell give head quit leads
+-- needs: number counter kept queue first tell give quit
+-- later leads: head leads
 -- release: delete the lock if it is ours, leave the queue, and hand the lock on.
 -- Every value of the same waiter is ours, whichever of its asks arrived last at this
 -- master. A lock that stays has no holder from then on: see ours.
@@ -53,7 +54,7 @@ elseif holder then
   answer = -1
 end
 if queued then
-  local led = was and leads(queue, entries, marker, waiter)
+  local led = was and later()(queue, entries, marker, waiter)
   quit(queue, entries, waiter, answer == 1 and not (was and stays))
   local free = answer == 1 and not stays or answer == 0 and redis.pcall('exists', lock) == 0
   if free then

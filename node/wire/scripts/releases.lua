@@ -22,7 +22,7 @@ if redis.pcall('exists', unpack(KEYS, n + 1, 2 * n)) == 0 then
     return n
   end
 end
--- needs: counter ours queue tell give head quit leads failure
+-- needs: number counter kept queue first tell give head quit leads failure
 -- releases: several calls of release.lua in one.
 -- KEYS  the locks, none of them twice, then the queue of each, then the marker
 -- ARGV  the values, then the token of each if they are fenced

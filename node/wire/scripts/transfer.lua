@@ -1,4 +1,4 @@
--- needs: counter queue tell give quit
+-- needs: number counter queue first tell give quit
 -- transfer: delete the lock if it is ours, as release does, and hand it to a given waiter,
 -- whatever its ticket. If that waiter is absent, the first one gets the lock.
 -- KEYS[1] lock   KEYS[2] queue   KEYS[3] entries   KEYS[4] marker

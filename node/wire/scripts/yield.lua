@@ -1,4 +1,4 @@
--- needs: counter lengthen queue tell give register
+-- needs: number counter lengthen queue first tell give register
 -- yield: begin a pause, in which the lock is left to clients that do not queue: of another
 -- library, or by Polling and TryLock. It comes right before the release. The waiters are notified,
 -- and ask again after the pause. The holder may still be queued, if the lock was handed to it.

@@ -1,9 +1,4 @@
--- counter: the library of the scripts that raise a fencing counter.
-
--- whole formats a number with all its digits: tostring keeps 14.
-local function whole(x)
-  return string.format('%.0f', x)
-end
+-- counter: the library, after number, of the scripts that raise a fencing counter.
 
 -- A counter lives for a week after its last change.
 local week = 604800000
@@ -42,4 +37,3 @@ local function raise(counter, token)
   redis.call('set', counter, token, 'PX', week)
   return true
 end
-

@@ -1,4 +1,4 @@
--- register: the library, after lengthen, queue and tell, of the scripts that queue a waiter.
+-- register: the library, after number, lengthen and queue, of the scripts that queue a waiter.
 
 -- askOf returns N of a value WAITER:N.
 local function askOf(value)
@@ -22,16 +22,6 @@ local function register(queue, entries, waiter, ticket, stay, how, value, moment
   together(stay, queue, entries)
 end
 
--- left returns for how many more ms a lock is held, or a pause lasts.
-local function left(lock, queue, entries)
-  local ms = redis.call('pttl', lock)
-  if ms == -2 then
-    local waiter, rest = first(queue, entries)
-    ms = waiter == pause and rest or ms
-  end
-  return ms
-end
-
 -- kindOf returns the kind of a holder: 'C' of a cached lock, 'P' if it polls or only tries, nil
 -- if it is of another library, and '' otherwise, also without a holder.
 local function kindOf(holder)
@@ -46,11 +36,4 @@ end
 -- tries.
 local function queues(kind)
   return kind == 'P' and 2 or kind and 0 or 1
-end
-
--- want notifies the holder of a cached lock that another client waits for the lock.
-local function want(lock, marker, holder, kind)
-  if kind == 'C' then
-    tell(lock, marker, waiterOf(holder), holder, ':c')
-  end
 end
