@@ -65,7 +65,11 @@ func (d *Dialogue) Ask(cmds ...*wire.Command) ([]wire.Reply, error) {
 }
 
 func (d *Dialogue) ask(cmds []*wire.Command) ([]wire.Reply, error) {
-	var b []byte
+	size := 0
+	for _, cmd := range cmds {
+		size += wire.Size(cmd, wire.BySource)
+	}
+	b := make([]byte, 0, size) // most is the sources of scripts, for each connection
 	for _, cmd := range cmds {
 		b = wire.Append(b, cmd, wire.BySource)
 	}

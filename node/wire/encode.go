@@ -28,6 +28,22 @@ func Append(b []byte, cmd *Command, by Form) []byte {
 	return b
 }
 
+// Size returns for how many bytes Append needs room, or a few more.
+func Size(cmd *Command, by Form) int {
+	const frame = 24 // of a bulk string
+	n := 4*frame + len(cmd.Name)
+	if cmd.Script != nil && by == BySource {
+		n += len(cmd.Script.Source)
+	}
+	for _, key := range cmd.Keys {
+		n += frame + len(key)
+	}
+	for _, arg := range cmd.Args {
+		n += frame + len(arg)
+	}
+	return n
+}
+
 // Form is how a script is named in a request.
 type Form uint8
 

@@ -65,6 +65,9 @@ func FuzzEncoder_writes_what_redigo_writes(f *testing.F) {
 			if !bytes.Equal(got, want) {
 				t.Fatalf("%q, redigo %q", got, want)
 			}
+			if room := Size(cmd, by); room < len(got) || room > len(got)+500 {
+				t.Fatalf("room for %d bytes, of %d: %q", room, len(got), got)
+			}
 		}
 	})
 }

@@ -28,10 +28,10 @@ var Common = []*Script{ScriptAsk, ScriptExtend, ScriptRelease, ScriptReleases, S
 // The scripts. What each does, takes and answers stands in its file. Behind some stands how
 // the transport sends several calls in one.
 var (
-	ScriptAsk           = script("ask", "fedda78f72b3c3ff3072070e3f0b5d37ab466dbd")
+	ScriptAsk           = script("ask", "7c3cbecc3a557d00c1759c942add82f9761be2d6")
 	ScriptExtend        = script("extend", "69f554b42ce01f964776f0f3435f6508cbbedb8c")
 	ScriptExtendCached  = script("extend_cached", "699bfea9862460743d5f0c0bb8bd717e607c2599")
-	ScriptRelease       = script("release", "94dea1d8ff71a9b27bc0e50726d0e8d48a9777ea").inColumns("releases", "4ce3abcf39115cb3498d2f6f56a3917e537cc6ca")
+	ScriptRelease       = script("release", "d07d4c77810de7565e6a85de3c6f09ee96ad5bcc").inColumns("releases", "4ce3abcf39115cb3498d2f6f56a3917e537cc6ca")
 	ScriptKeep          = script("keep", "3a9ce029866124f1af1e761a5822748408ec3f50")
 	ScriptInspect       = script("inspect", "ec634659eef63a9bcedb877c33fc2554d6d1b8e1")
 	ScriptFair          = script("fair", "592ff2ab8511c6b7044062c48e6e6d328b4a2a9b").inTurn("fairs", "26c6300ee89172ab0056b6c55c26a655223646e1")

@@ -38,9 +38,9 @@ if not overtaken(entries, waiter, n) and not (isOurs and askOf(holder) >= n) the
   end
   if not holder and not hold then
     local give = later()
-    local given, count = give(lock, queue, entries, marker, waiter, moment)
+    local given, token = give(lock, queue, entries, marker, waiter, moment)
     if given then
-      holder, counter = value, count
+      holder, counter = value, token
     end
   end
 end

@@ -10,7 +10,7 @@ end
 -- later leads: head leads
 -- release: delete the lock if it is ours, leave the queue, and hand the lock on.
 -- Every value of the same waiter is ours, whichever of its asks arrived last at this
--- master. A lock that stays has no holder from then on: see ours.
+-- master. A lock that stays has no holder from then on: see kept.
 -- KEYS[1] lock   KEYS[2] queue   KEYS[3] entries   KEYS[4] marker
 -- ARGV[1] value   ARGV[2] our fencing token, if it is fenced; or '-'
 -- ARGV[3] of a lock that may be kept: 'keep', for the time set by keep.lua, or '-' to keep
@@ -54,7 +54,8 @@ elseif holder then
   answer = -1
 end
 if queued then
-  local led = was and later()(queue, entries, marker, waiter)
+  local leads = was and later()
+  local led = leads and leads(queue, entries, marker, waiter)
   quit(queue, entries, waiter, answer == 1 and not (was and stays))
   local free = answer == 1 and not stays or answer == 0 and redis.pcall('exists', lock) == 0
   if free then
