@@ -25,6 +25,8 @@ type ask struct {
 	soon  bool   // its claim wants to ask again soon
 	spent bool   // a majority came to nothing, and a second question may have taken grants back
 
+	hopeless bool // no quorum can grant it any more, so the next ask is due after a retry interval
+
 	sent     drift.Instant
 	trip     time.Duration   // how long it took to be decided
 	first    drift.Instant   // no master granted the lock before

@@ -56,22 +56,32 @@ func (w *Waiter) repeated(e event, fx *effects) {
 
 // revises notes what a master has answered to a repeat, if that changes whether it may grant the
 // lock: a master that had failed refuses it, or we have ceased to trust a master since the ask was
-// decided. Such a master may have handed us the lock, and that does not count. Once no quorum can grant
-// the lock any more, the waiter gives up what it was handed, as after an ask that no quorum has answered
-// (L95). The outcome of the last ask stays what it was: the next ask tells what has become of it.
+// decided. Such a master may have handed us the lock, and that does not count. The outcome of the last ask
+// stays what it was: the next ask tells what has become of it.
 func (w *Waiter) revises(e event, fx *effects) {
 	a := &w.ask
 	if w.state != resting || a.id == "" || a.value != e.value {
 		return
 	}
-	distrusted, known := distrusts(e.ballot), distrusts(a.ballots[e.master])
+	distrusted := distrusts(e.ballot)
 	if distrusted || e.ballot.Vote == quorum.Refused && a.ballots[e.master].Vote == quorum.Failed {
 		e.ballot.Late = true // the outcome was decided without it
 		a.record(e.master, e.ballot, e.at)
 	}
-	if !distrusted || known || !unreachable(a.ballots) {
-		return // if it was known before, the timer is set; each answer would set it again (L98)
+	if distrusted {
+		w.losesHope(fx)
 	}
+}
+
+// losesHope has a resting waiter give up what it was handed once no quorum can grant the lock any more, as
+// after an ask that no quorum has answered (L95), and ask again soon. It does so once for an ask: otherwise
+// each further answer would put the next ask off (L98).
+func (w *Waiter) losesHope(fx *effects) {
+	a := &w.ask
+	if a.hopeless || w.state != resting || a.id == "" || !unreachable(a.ballots) {
+		return
+	}
+	a.hopeless = true
 	if !w.keepsPlace() {
 		w.giveUp(fx)
 	}

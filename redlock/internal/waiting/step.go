@@ -1,6 +1,7 @@
 package waiting
 
 import (
+	"slices"
 	"time"
 
 	"github.com/quorumlock/quorumlock/drift"
@@ -137,6 +138,9 @@ func (w *Waiter) step(e event) (fx effects) {
 			w.end(true, &fx)
 		}
 		fx.wake = true
+	}
+	if interval := w.queue.all.RetryInterval; w.ask.hopeless && fx.timer.around > interval {
+		fx.timer.around = interval
 	}
 	fx.state = w.state
 	return fx
@@ -296,6 +300,9 @@ func (w *Waiter) answered(e event, fx *effects) {
 	switch {
 	case e.ballot.Vote == quorum.Failed:
 		w.failedLate(fx)
+		if slices.ContainsFunc(a.ballots, distrusts) {
+			w.losesHope(fx)
+		}
 	case e.ballot.Vote != quorum.Refused || a.polls || a.id == "":
 	case w.settlesLate():
 		w.next(e, fx)
