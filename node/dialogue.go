@@ -69,7 +69,7 @@ func (d *Dialogue) ask(cmds []*wire.Command) ([]wire.Reply, error) {
 	for _, cmd := range cmds {
 		size += wire.Size(cmd, wire.BySource)
 	}
-	b := make([]byte, 0, size) // most is the sources of scripts, for each connection
+	b := make([]byte, 0, size) // mostly sources of scripts; this runs for every new connection
 	for _, cmd := range cmds {
 		b = wire.Append(b, cmd, wire.BySource)
 	}

@@ -189,7 +189,7 @@ func answerOf(v any, err error) any {
 	case []byte:
 		return string(v)
 	case int64:
-		// The calls of a fold have one moment, so that a rest may be some ms more than the TTL.
+		// The calls of a fold have one moment, so a remaining time may exceed the TTL by a few ms.
 		if v > 1000 && v <= time.Minute.Milliseconds()+1000 {
 			return "a while"
 		}

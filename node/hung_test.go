@@ -256,7 +256,8 @@ func TestReal_L28_a_refused_unqueue_is_no_delivered_release(t *testing.T) {
 	}
 }
 
-// L97: who may not leave the queue is handed nothing by its own releases, though the lock is free.
+// L97: a release that changes nothing, and cannot take its waiter out of the queue, fails. It does not hand the
+// free lock to that waiter.
 func TestReal_L97_a_release_that_failed_hands_the_lock_to_nobody(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
@@ -283,19 +284,19 @@ func TestReal_L97_a_release_that_failed_hands_the_lock_to_nobody(t *testing.T) {
 	}
 }
 
-// L28: the same of a lock that is kept after an earlier release: the second one changes nothing, and its waiter is
-// queued again by an ask that came late.
+// L28: a lock was released, and is kept. A late ask has queued its former holder again. The second release changes
+// nothing at the lock, so it fails if it cannot take the waiter out of the queue.
 func TestReal_L28_a_second_release_of_a_kept_lock_may_be_refused(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
-	q, first := wire.QueueOf("", "a"), "c/nnnnnnnnnnnnnnnn/s:0"
+	q, first, later := wire.QueueOf("", "a"), "c/nnnnnnnnnnnnnnnn/s:0", "c/nnnnnnnnnnnnnnnn/s:1" // of one waiter
 	runOn(t, s, wire.Acquire("a", first, time.Minute))
 	runOn(t, s, wire.Keep("a", q, first, time.Minute))
 	runOn(t, s, wire.Release("a", q, first, time.Minute).Keeping())
-	runOn(t, s, wire.Ask("a", q, aStranger, 1, time.Minute))
+	runOn(t, s, wire.Ask("a", q, later, 1, time.Minute))
 	do(t, s, "CONFIG", "SET", "min-replicas-to-write", "1")
 
-	answer, err := askWithin(t, s, time.Second, wire.Release("a", q, aStranger, time.Minute).Keeping())
+	answer, err := askWithin(t, s, time.Second, wire.Release("a", q, later, time.Minute).Keeping())
 
 	if !errors.Is(err, &wire.ServerError{Code: "NOREPLICAS"}) {
 		t.Errorf("the release is answered %v, %v, and the waiter is still queued", answer, err)

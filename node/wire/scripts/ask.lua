@@ -1,5 +1,5 @@
 -- needs: number lengthen queue register
--- later give left want: counter first tell give refused
+-- later give left want from counter first tell give refused
 -- ask: register for a lock, or refresh the registration, give up the grant of an earlier ask,
 -- and take the lock if it is our turn.
 -- KEYS[1] lock   KEYS[2] queue   KEYS[3] entries   KEYS[4] marker

@@ -1,4 +1,4 @@
--- needs: lengthen kept ours number counter queue first
+-- needs: lengthen kept ours queue
 -- extend_cached: extend a cached lock if it is ours, and report whether others wait.
 -- KEYS[1] key   KEYS[2] queue   ARGV[1] value   ARGV[2] ttl in ms
 -- as ours, or WANTED if it is ours and others wait

@@ -1,4 +1,4 @@
--- needs: number counter queue first
+-- needs: number queue
 -- inspect: return the state of a lock of any kind. It changes nothing.
 -- KEYS[1] lock   KEYS[2] counter   KEYS[3] queue   KEYS[4] entries   KEYS[5] intent
 -- KEYS[6] readers   KEYS[7] their values

@@ -1,4 +1,4 @@
--- needs: number counter lengthen queue first multi
+-- needs: number counter lengthen queue multi
 -- multi_extend: extend all locks.
 -- KEYS as in multi   ARGV[1] value   ARGV[2] ttl in ms   ARGV[3] token, or '-'
 -- 1 all extended, 0 some are absent, -1 another client holds one

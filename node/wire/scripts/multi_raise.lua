@@ -1,4 +1,4 @@
--- needs: number counter queue first multi
+-- needs: number counter queue multi
 -- multi_raise: raise the counters to the token of the attempt that holds all locks; see
 -- fenced_raise.
 -- KEYS as in multi   ARGV[1] value   ARGV[2] token

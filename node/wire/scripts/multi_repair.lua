@@ -1,4 +1,4 @@
--- needs: number counter queue first multi
+-- needs: number counter queue multi
 -- multi_repair: put absent locks back, unless another client holds one.
 -- KEYS as in multi   ARGV[1] value   ARGV[2] ttl in ms   ARGV[3] token, or '-'
 -- OK, or nil if another client holds one

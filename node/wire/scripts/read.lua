@@ -9,7 +9,7 @@ if ARGV[3] == '-' and ARGV[4] ~= 'hold'
   redis.call('pexpire', KEYS[6], ARGV[2])
   return redis.status_reply('OK')
 end
--- needs: number counter lengthen queue first tell head register rw
+-- needs: number lengthen queue first tell head register rw
 -- read: take the lock for reading, or wait for it.
 -- KEYS as in rw, ARGV and reply as in write
 about(KEYS)

@@ -1,4 +1,4 @@
--- needs: number counter lengthen queue first tell head rw
+-- needs: number lengthen queue first tell head rw
 -- read_extend: extend a reader, or turn a writer into one.
 -- KEYS as in rw   ARGV[1] value   ARGV[2] ttl in ms
 -- 1 extended, 0 we do not have the lock, nor does a writer, -1 a writer has it

@@ -1,4 +1,4 @@
--- needs: number counter lengthen queue first tell head rw
+-- needs: number lengthen queue first tell head rw
 -- read_repair: put a reader back if no writer has the lock. Waiting writers do not matter:
 -- the reader was before them.
 -- KEYS as in rw   ARGV[1] value   ARGV[2] ttl in ms

@@ -7,7 +7,7 @@ if holder == ARGV[1] and not queued and not ARGV[3]
   return redis.call('del', KEYS[1])
 end
 -- needs: number counter kept queue first tell give quit
--- later leads: head leads
+-- later leads from head leads
 -- release: delete the lock if it is ours, leave the queue, and hand the lock on.
 -- Every value of the same waiter is ours, whichever of its asks arrived last at this
 -- master. A lock that stays has no holder from then on: see kept.
@@ -56,7 +56,8 @@ end
 if queued then
   local leads = was and later()
   local led = leads and leads(queue, entries, marker, waiter)
-  quit(queue, entries, waiter, answer == 1 and not (was and stays))
+  local changed = answer == 1 and not (was and stays)
+  quit(queue, entries, waiter, changed)
   local free = answer == 1 and not stays or answer == 0 and redis.pcall('exists', lock) == 0
   if free then
     pass(lock, queue, entries, marker, ARGV[#ARGV] == 'hold')

@@ -73,17 +73,19 @@ local entries, waits, led = {}, base(marker) .. 'wait:', {}
 for i = 1, n do
   entries[i] = waits .. string.sub(KEYS[n + i], #marker + 1)
   led[i] = held[i] and string.sub(held[i], 1, 1) == kept and leads(KEYS[n + i], entries[i], marker, waiterOf(ARGV[i]))
-  local fine, why = pcall(quit, KEYS[n + i], entries[i], waiterOf(ARGV[i]), answers[i] == 1)
+  local fine, why = true, nil
+  if type(answers[i]) ~= 'table' then
+    fine, why = pcall(quit, KEYS[n + i], entries[i], waiterOf(ARGV[i]), answers[i] == 1)
+  end
   if not fine then
     answers[i] = failure(why)
   end
 end
 for i = 1, n do
-  if type(answers[i]) == 'table' then
-    -- the waiter is still queued: its release is sent again
-  elseif redis.pcall('exists', KEYS[i]) == 0 then
+  local done = type(answers[i]) ~= 'table' -- otherwise the release is sent again
+  if done and redis.pcall('exists', KEYS[i]) == 0 then
     pcall(give, KEYS[i], KEYS[n + i], entries[i], marker)
-  elseif led[i] then
+  elseif done and led[i] then
     pcall(call, KEYS[i], KEYS[n + i], entries[i], marker, 1)
   end
 end

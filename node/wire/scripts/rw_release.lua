@@ -14,7 +14,7 @@ elseif not writer and redis.pcall('exists', KEYS[2], KEYS[3], KEYS[7]) == 0 then
     return reads
   end
 end
--- needs: number counter lengthen queue first tell head quit rw
+-- needs: number lengthen queue first tell head quit rw
 -- rw_release: stop reading or writing, leave the queue, and notify the next waiters.
 -- KEYS as in rw   ARGV[1] value   'hold' changes nothing: waiters are only notified to ask
 -- 1 we had the lock, 0 no other client writes, -1 another client does

@@ -3,7 +3,7 @@ if ARGV[3] == '-' and ARGV[4] ~= 'hold'
   and redis.pcall('exists', KEYS[1], KEYS[2], KEYS[3], KEYS[5], KEYS[7]) == 0 then
   return redis.call('set', KEYS[1], ARGV[1], 'PX', ARGV[2])
 end
--- needs: number counter lengthen queue first tell head register rw
+-- needs: number lengthen queue first tell head register rw
 -- write: take the lock for writing, or wait for it.
 -- KEYS as in rw
 -- ARGV[1] value   ARGV[2] ttl in ms, and for how long we stay registered

@@ -1,4 +1,4 @@
--- needs: number counter lengthen queue first tell head rw
+-- needs: number lengthen queue first tell head rw
 -- write_extend: extend a writer.
 -- KEYS as in rw   ARGV[1] value   ARGV[2] ttl in ms
 -- 1 extended, 0 the lock is free, -1 another client has it

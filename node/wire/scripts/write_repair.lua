@@ -1,4 +1,4 @@
--- needs: number counter lengthen queue first tell head rw
+-- needs: number lengthen queue first tell head rw
 -- write_repair: put a writer back if the lock is free. SET NX would not see the readers.
 -- KEYS as in rw   ARGV[1] value   ARGV[2] ttl in ms
 -- OK, or nil if another client has it

@@ -1,7 +1,13 @@
 -- first: the library, after queue, of the scripts that pass over departed waiters.
 
--- leave removes a waiter from a queue if it can, and reports whether it did. A waiter without an
--- entry has left.
+-- Who is removed from a queue, and what fails if that is refused:
+--   leave     a waiter that was granted the lock, or wants another: nothing; the place ends with
+--             the registration
+--   passOver  a departed one: the script, if the place stays
+--   quit      one whose lock is released: the release, if it changes nothing and the waiter stays
+
+-- leave removes a waiter, and reports whether it did. Either half is enough: a waiter without an
+-- entry counts as departed.
 local function leave(queue, entries, waiter)
   local place, entry = redis.pcall('zrem', queue, waiter), redis.pcall('hdel', entries, waiter)
   return type(place) ~= 'table' or type(entry) ~= 'table'
@@ -12,12 +18,6 @@ end
 local function passOver(queue, entries, waiter)
   redis.call('zrem', queue, waiter)
   redis.pcall('hdel', entries, waiter)
-end
-
--- channelOf returns the channel of a waiter's client. The client's name is the waiter's up to
--- the last slash.
-local function channelOf(marker, waiter)
-  return base(marker) .. 'wait:' .. string.match(waiter, '^(.*)/')
 end
 
 -- first returns the registered waiter with the lowest ticket, after the given number of others:

@@ -1,4 +1,4 @@
--- give: the library, after counter, queue and tell, of the scripts that hand a lock on.
+-- give: the library, after counter, first and tell, of the scripts that hand a lock on.
 
 -- call notifies the first present waiters to ask, since the lock ends earlier than they know, or is
 -- free: one waiter of each of many clients, and in any case the first many waiters. It returns the

@@ -1,4 +1,4 @@
--- head: the library, after queue, of the scripts that ask which waiter is first.
+-- head: the library, after first, of the scripts that ask which waiter is first.
 
 -- present reports whether the client of a waiter is subscribed. A dead client is not, and its
 -- waiters are removed, even before their turn (L40). Without the PUBSUB permission, every

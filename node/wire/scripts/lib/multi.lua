@@ -1,4 +1,4 @@
--- multi: the library, after queue, of the scripts that take several locks as one: all or
+-- multi: the library, after counter and queue, of the scripts that take several locks as one: all or
 -- none.
 -- KEYS  the locks, then the queue of each, then the entries of each, then the
 -- marker

@@ -1,4 +1,4 @@
--- permits: the library, after tell and head, of the scripts of a semaphore.
+-- permits: the library, after counter, lengthen, tell and head, of the scripts of a semaphore.
 -- Its permits are slots, numbered from 0. Taken slots are a sorted set, by their end on
 -- this master's clock, and a hash with the waiter of each. A second hash has the holding of
 -- each waiter: its slots, joined by commas, a space, and its value.

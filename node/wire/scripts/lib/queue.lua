@@ -46,6 +46,12 @@ local function counterOf(queue, marker)
   return b .. 'token:' .. string.sub(queue, #b + #'queue:' + 1)
 end
 
+-- channelOf returns the channel of a waiter's client. The client's name is the waiter's up to
+-- the last slash.
+local function channelOf(marker, waiter)
+  return base(marker) .. 'wait:' .. string.match(waiter, '^(.*)/')
+end
+
 -- entryOf returns for how many ms a waiter stays registered, how it is served, and its value. A
 -- departed waiter has 0 ms or less.
 local function entryOf(entries, waiter, moment)

@@ -22,6 +22,8 @@ local function register(queue, entries, waiter, ticket, stay, how, value, moment
   together(stay, queue, entries)
 end
 
+-- The rest is about the holder, for the reply to a waiter that is refused.
+
 -- kindOf returns the kind of a holder: 'C' of a cached lock, 'P' if it polls or only tries, nil
 -- if it is of another library, and '' otherwise, also without a holder.
 local function kindOf(holder)

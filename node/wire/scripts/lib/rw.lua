@@ -1,4 +1,4 @@
--- rw: the library, after tell and head, of the scripts of a read-write lock.
+-- rw: the library, after lengthen, tell and head, of the scripts of a read-write lock.
 -- The writer is the lock, a string. Readers are a sorted set of waiters, by their end on
 -- this master's clock, and a hash with their values. Waiting writers are also in a sorted
 -- set by ticket, their intent: later readers wait behind them.
