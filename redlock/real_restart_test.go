@@ -3,6 +3,7 @@ package redlock_test
 import (
 	"flag"
 	"fmt"
+	"log/slog"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -34,8 +35,14 @@ func TestReal_S18_rolling_restart_loses_no_lease(t *testing.T) {
 			ms := startMasters(t, 5)
 			declareNew(t, redistest.URLs(ms))
 			// The defaults, but for masters that share two processors with 10,000 leases.
-			c := ms.client(t, redlock.WithTTL(defaults.TTL), redlock.WithRestartGuard(defaults.TTL))
+			book := &diary{}
+			c := ms.client(t, redlock.WithTTL(defaults.TTL), redlock.WithRestartGuard(defaults.TTL), redlock.WithLogger(slog.New(book)))
 			held := lockMany(t, c, *leases)
+			defer func() {
+				if t.Failed() {
+					t.Logf("the client says %q", book.all())
+				}
+			}()
 			eventually(t, "every master has all leases", func() bool { return ms.haveAll(t, held) })
 
 			began := time.Now()
