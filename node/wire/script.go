@@ -31,7 +31,7 @@ var (
 	ScriptAsk           = script("ask", "87810562c348af4bf285a62e01df5ecde6e463aa")
 	ScriptExtend        = script("extend", "69f554b42ce01f964776f0f3435f6508cbbedb8c")
 	ScriptExtendCached  = script("extend_cached", "35cdca42a548a2477ac9ef9284c38200fda4554f")
-	ScriptRelease       = script("release", "40da5dcad5bb15ff2e69a74ea40ba4706e0236f1").inColumns("releases", "8c032b551f18840ad62e842a68835272d7318b67")
+	ScriptRelease       = script("release", "40da5dcad5bb15ff2e69a74ea40ba4706e0236f1").inColumns("releases", "0aa4286ce16117bc69c0d1ad65769bae84d552f1")
 	ScriptKeep          = script("keep", "3a9ce029866124f1af1e761a5822748408ec3f50")
 	ScriptInspect       = script("inspect", "746f53e5012b827e7598e7c1b902f1a1cc2d08ec")
 	ScriptFair          = script("fair", "ccf9d3b1e48ea7e436c154bca2e6d8acaa6cb39f").inTurn("fairs", "655fc30043d6ef9a37eb3e653fa97b8b8f49ee22")

@@ -73,12 +73,9 @@ local entries, waits, led = {}, base(marker) .. 'wait:', {}
 for i = 1, n do
   entries[i] = waits .. string.sub(KEYS[n + i], #marker + 1)
   led[i] = held[i] and string.sub(held[i], 1, 1) == kept and leads(KEYS[n + i], entries[i], marker, waiterOf(ARGV[i]))
-  local fine, why = true, nil
   if type(answers[i]) ~= 'table' then
-    fine, why = pcall(quit, KEYS[n + i], entries[i], waiterOf(ARGV[i]), answers[i] == 1)
-  end
-  if not fine then
-    answers[i] = failure(why)
+    local fine, why = pcall(quit, KEYS[n + i], entries[i], waiterOf(ARGV[i]), answers[i] == 1)
+    answers[i] = fine and answers[i] or failure(why)
   end
 end
 for i = 1, n do
